@@ -1,0 +1,310 @@
+"""The values that go in and come out. Frozen, keyword-only, and checked when they are made.
+
+A value that breaks its own rule raises InvalidRequestError at once, so that it cannot reach a provider. Times are
+aware UTC datetimes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from typing import Any
+
+from gitprovider import checks
+from gitprovider.checks import refuse
+from gitprovider.enums import PullRequestState, Visibility
+
+MAX_FILE_BYTES = 25_000_000
+MAX_CALL_BYTES = 50_000_000
+
+
+def _utc(argument: str, value: Any) -> datetime | None:
+    if value is None:
+        return None
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        refuse(argument, "must be a datetime with a time zone, or None")
+    return value.astimezone(UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repo:
+    """A repository (GitLab: project).
+
+    Attributes:
+        provider: the provider's name.
+        path: the full path, as the host spells it.
+        id: the host's id, which a rename does not change.
+        default_branch: the name that the host will use; in an empty repository that branch does not exist yet.
+        web_url, clone_url, ssh_url: for people, for ``git clone`` over HTTPS (local: a path), over SSH (or None).
+        created_at: aware UTC, or None where the host does not say.
+    """
+
+    provider: str
+    path: str
+    id: str
+    default_branch: str
+    visibility: Visibility
+    description: str
+    archived: bool
+    web_url: str
+    clone_url: str
+    ssh_url: str | None = None
+    created_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        checks.check_repo_path(self.path, "path")
+        for name in ("provider", "id", "default_branch"):
+            checks.check_text(name, getattr(self, name), empty=False)
+        object.__setattr__(self, "visibility", checks.check_enum("visibility", self.visibility, Visibility))
+        checks.check_bool("archived", self.archived)
+        object.__setattr__(self, "created_at", _utc("created_at", self.created_at))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """A branch and its head.
+
+    Attributes:
+        protected: whether any protection applies; None where the host's answer does not say.
+    """
+
+    name: str
+    sha: str
+    protected: bool | None = None
+
+    def __post_init__(self) -> None:
+        checks.check_text("name", self.name, empty=False)
+        object.__setattr__(self, "sha", checks.check_sha("sha", self.sha))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutFile:
+    """Create or replace a file.
+
+    Attributes:
+        path: relative to the repository's root, with ``/``.
+        content: bytes are written as they are, a str as UTF-8, and a path is read once, when the call is made. No
+            line ending is changed.
+        executable: True or False sets the mode to 100755 or 100644; None keeps it, which for a new file is 100644.
+    """
+
+    path: str
+    content: bytes | str | os.PathLike[str]
+    executable: bool | None = None
+
+    def __post_init__(self) -> None:
+        checks.check_file_path("path", self.path)
+        if isinstance(self.content, bytearray | memoryview):
+            object.__setattr__(self, "content", bytes(self.content))
+        if not isinstance(self.content, bytes | str | os.PathLike):
+            refuse("content", f"must be bytes, str or a path, not {type(self.content).__name__}")
+        if self.executable is not None:
+            checks.check_bool("executable", self.executable)
+        if isinstance(self.content, bytes | str) and len(self.data()) > MAX_FILE_BYTES:
+            refuse("content", f"of {self.path!r} is larger than {MAX_FILE_BYTES:,} bytes")
+
+    def data(self) -> bytes:
+        """The content as bytes, read now where it is a path.
+
+        Raises:
+            InvalidRequestError: the file cannot be read, or is too large.
+        """
+        if isinstance(self.content, bytes):
+            return self.content
+        if isinstance(self.content, str):
+            try:
+                return self.content.encode()
+            except UnicodeEncodeError:
+                refuse("content", f"of {self.path!r} holds a lone surrogate, which UTF-8 cannot encode")
+        try:
+            with open(self.content, "rb") as file:
+                data = file.read(MAX_FILE_BYTES + 1)
+        except OSError as exc:
+            refuse("content", f"of {self.path!r} cannot be read: {exc.strerror or type(exc).__name__}")
+        if len(data) > MAX_FILE_BYTES:
+            refuse("content", f"of {self.path!r} is larger than {MAX_FILE_BYTES:,} bytes")
+        return data
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteFile:
+    """Delete a file that exists."""
+
+    path: str
+
+    def __post_init__(self) -> None:
+        checks.check_file_path("path", self.path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveFile:
+    """Move a file, keeping its content and mode. Nothing may be at ``to``."""
+
+    path: str
+    to: str
+
+    def __post_init__(self) -> None:
+        checks.check_file_path("path", self.path)
+        checks.check_file_path("to", self.to)
+        if self.path == self.to:
+            refuse("to", f"is {self.to!r}, the path it comes from")
+
+
+FileChange = PutFile | DeleteFile | MoveFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Author:
+    """Who wrote a commit. The committer may be the credential's own user; that is the host's decision."""
+
+    name: str
+    email: str
+
+    def __post_init__(self) -> None:
+        for argument, value in (("name", self.name), ("email", self.email)):
+            checks.check_text(argument, value, empty=False, limit=200)
+            if set(value) & set("<>"):
+                refuse(argument, "must not hold < or >, with which Git delimits the address")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """A commit on a branch.
+
+    Attributes:
+        parent: the first parent; None for a first commit.
+        web_url: where people see it, or None where the host has no pages.
+    """
+
+    sha: str
+    parent: str | None
+    branch: str
+    message: str
+    web_url: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sha", checks.check_sha("sha", self.sha))
+        if self.parent is not None:
+            object.__setattr__(self, "parent", checks.check_sha("parent", self.parent))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchProtection:
+    """What a protected branch demands. Each field only adds restriction; False, 0 and () ask for nothing.
+
+    Attributes:
+        require_pull_request: nobody commits to the branch directly.
+        required_approvals: how many people must approve a pull request, 0 to 6.
+        required_checks: names of the status checks that must have passed.
+        dismiss_stale_approvals: a new commit takes earlier approvals away.
+        require_code_owner_review: owners named in CODEOWNERS must approve.
+        require_linear_history: no merge commits.
+        enforce_admins: administrators are bound as well.
+        block_force_push: history cannot be rewritten.
+        block_deletion: the branch cannot be deleted.
+    """
+
+    require_pull_request: bool = True
+    required_approvals: int = 0
+    required_checks: tuple[str, ...] = ()
+    dismiss_stale_approvals: bool = False
+    require_code_owner_review: bool = False
+    require_linear_history: bool = False
+    enforce_admins: bool = False
+    block_force_push: bool = True
+    block_deletion: bool = False
+
+    def __post_init__(self) -> None:
+        checks.check_int("required_approvals", self.required_approvals, least=0, most=6)
+        names: Any = self.required_checks
+        if isinstance(names, str | bytes) or not isinstance(names, Iterable):
+            refuse("required_checks", "must be a tuple of names")
+        for name in self.required_checks:
+            checks.check_text("required_checks", name, empty=False, limit=255)
+        object.__setattr__(self, "required_checks", tuple(sorted(set(self.required_checks))))
+        for field in fields(self):
+            if field.name not in ("required_approvals", "required_checks"):
+                checks.check_bool(field.name, getattr(self, field.name))
+        if not self.require_pull_request:
+            for name in ("required_approvals", "dismiss_stale_approvals", "require_code_owner_review"):
+                if getattr(self, name):
+                    refuse(name, "needs require_pull_request=True: there is nothing to review without one")
+
+    @classmethod
+    def nothing(cls) -> BranchProtection:
+        """The protection that demands nothing: the neutral element of :meth:`stricter`."""
+        return cls(require_pull_request=False, block_force_push=False)
+
+    def stricter(self, other: BranchProtection) -> BranchProtection:
+        """Field by field, the stricter of both."""
+        stricter: dict[str, Any] = {
+            field.name: (
+                (*self.required_checks, *other.required_checks)
+                if field.name == "required_checks"
+                else max(getattr(self, field.name), getattr(other, field.name))
+            )
+            for field in fields(self)
+        }
+        return BranchProtection(**stricter)
+
+    def missing_from(self, held: BranchProtection) -> tuple[str, ...]:
+        """The names of the fields in which ``held`` is weaker than this."""
+        return tuple(
+            field.name
+            for field in fields(self)
+            if (
+                set(self.required_checks) - set(held.required_checks)
+                if field.name == "required_checks"
+                else getattr(self, field.name) > getattr(held, field.name)
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullRequest:
+    """A pull request (GitLab: merge request).
+
+    Attributes:
+        number: the number people see (GitLab: iid).
+        title: without the prefix by which GitLab marks a draft.
+        head_sha: the head of the source branch, or None while the host has not computed it.
+        merge_commit_sha: the commit that the merge produced; None unless ``state`` is MERGED.
+    """
+
+    number: int
+    state: PullRequestState
+    title: str
+    description: str
+    source_branch: str
+    target_branch: str
+    head_sha: str | None
+    draft: bool
+    web_url: str | None = None
+    created_at: datetime | None = None
+    merge_commit_sha: str | None = None
+
+    def __post_init__(self) -> None:
+        checks.check_int("number", self.number, least=1)
+        object.__setattr__(self, "state", checks.check_enum("state", self.state, PullRequestState))
+        for name in ("head_sha", "merge_commit_sha"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, checks.check_sha(name, getattr(self, name)))
+        object.__setattr__(self, "created_at", _utc("created_at", self.created_at))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeResult:
+    """A merge that is done.
+
+    Attributes:
+        sha: the commit that the merge produced: the target branch's head right after it.
+        already_merged: True when it had been merged before this call, at the head asked for.
+    """
+
+    sha: str
+    already_merged: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sha", checks.check_sha("sha", self.sha))

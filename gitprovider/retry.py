@@ -1,0 +1,257 @@
+"""Retry for reads: one loop, standard library only, knows no host (adr/0003).
+
+:func:`with_retry` is the function; :class:`Retrier` is the same loop with one wait budget shared by several calls,
+such as the pages of one listing.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import math
+import random as _random
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Generic, Literal, Protocol, TypeVar
+
+from gitprovider import checks
+from gitprovider.checks import refuse
+from gitprovider.errors import GitProviderError, RetryCancelledError
+
+_T = TypeVar("_T")
+_MAX_EXPONENT = 62  # 2**62 seconds is longer than any cap; beyond it a float would overflow at attempt 1024.
+
+
+class CancelEvent(Protocol):
+    """What :func:`cancel_on` takes: ``threading.Event`` is one."""
+
+    def is_set(self) -> bool:
+        """Whether the event is set."""
+        ...
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it is set, or ``timeout`` seconds."""
+        ...
+
+
+_cancel: contextvars.ContextVar[CancelEvent | None] = contextvars.ContextVar("gitprovider_cancel", default=None)
+
+
+@contextmanager
+def cancel_on(event: CancelEvent) -> Iterator[None]:
+    """Within the block, setting ``event`` ends every wait between tries at once, with RetryCancelledError.
+
+    The event is held in a context variable, so it counts for this thread or task alone. A try that is running is not
+    interrupted; before the next one the event is looked at again.
+    """
+    token = _cancel.set(event)
+    try:
+        yield
+    finally:
+        _cancel.reset(token)
+
+
+def wait(seconds: float, sleep: Callable[[float], None] | None = None) -> None:
+    """Wait, unless and until the event of :func:`cancel_on` is set.
+
+    Raises:
+        RetryCancelledError: it is, or was during the wait.
+    """
+    event = _cancel.get()
+    if event is None:
+        (sleep or time.sleep)(seconds)
+        return
+    if not event.is_set():
+        if sleep is None:
+            event.wait(seconds)
+        else:
+            sleep(seconds)
+    if event.is_set():
+        raise RetryCancelledError("the wait was cancelled")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryOptions:
+    """How often and how long a read is tried.
+
+    Attributes:
+        max_attempts: all tries, the first included; 1 turns retrying off.
+        base_delay, max_delay: seconds; the wait after try n is uniform in [0, min(max_delay, base_delay * 2**(n-1))].
+        max_retry_after: the longest wait asked by the host that is honoured, in seconds.
+        on_excessive_retry_after: what to do when it asks for more: ``"raise"`` stops at once and reports the wait;
+            ``"cap"`` waits ``max_retry_after`` and tries again.
+        max_total_wait: the ceiling for all waits of one operation together, in seconds.
+        deadline: seconds from the operation's first try after which no wait may end; None for no deadline.
+        on_retry: called as ``on_retry(attempt, delay, error)`` before each wait; attempt is the failed one, from 1.
+        sleep, random, clock: injectable; ``random(a, b)`` is uniform, ``clock()`` is monotonic seconds. ``sleep=None``
+            is ``time.sleep``, or the event's own wait inside :func:`cancel_on`.
+    """
+
+    max_attempts: int = 4
+    base_delay: float = 0.25
+    max_delay: float = 4.0
+    max_retry_after: float = 60.0
+    on_excessive_retry_after: Literal["raise", "cap"] = "raise"
+    max_total_wait: float = 90.0
+    deadline: float | None = None
+    on_retry: Callable[[int, float, Exception], None] | None = None
+    sleep: Callable[[float], None] | None = field(default=None, repr=False)
+    random: Callable[[float, float], float] = field(default=_random.uniform, repr=False)
+    clock: Callable[[], float] = field(default=time.monotonic, repr=False)
+
+    def __post_init__(self) -> None:
+        checks.check_int("max_attempts", self.max_attempts, least=1)
+        for name in ("base_delay", "max_delay", "max_retry_after", "max_total_wait"):
+            checks.check_seconds(name, getattr(self, name))
+        if self.deadline is not None:
+            checks.check_seconds("deadline", self.deadline)
+        if self.on_excessive_retry_after not in ("raise", "cap"):
+            refuse("on_excessive_retry_after", 'must be "raise" or "cap"')
+
+    def backoff(self, attempt: int) -> float:
+        """The jittered wait after try ``attempt``, counted from 0: Full Jitter."""
+        ceiling = min(self.max_delay, self.base_delay * 2.0 ** min(attempt, _MAX_EXPONENT))
+        return min(max(self.random(0.0, ceiling), 0.0), ceiling)
+
+
+class Retrier(Generic[_T]):
+    """The loop, with a wait budget and a deadline that begin at its first call and are shared by all its calls.
+
+    Args:
+        should_retry: whether an error is worth another try. What it refuses passes through untouched.
+        retry_after: the seconds that the host asked to wait, or None; by default the error's own ``retry_after``.
+        before_wait: called as ``on_retry`` is, for the provider's own use.
+    """
+
+    def __init__(
+        self,
+        options: RetryOptions | None = None,
+        *,
+        should_retry: Callable[[Exception], bool],
+        retry_after: Callable[[Exception], float | None] | None = None,
+        before_wait: Callable[[int, float, Exception], None] | None = None,
+    ) -> None:
+        self._options = options or RetryOptions()
+        self._should_retry = should_retry
+        self._asked = retry_after or _own_retry_after
+        self._before_wait = before_wait
+        self._waited = 0.0
+        self._started: float | None = None
+
+    def __call__(self, fn: Callable[[], _T]) -> _T:
+        """Call ``fn`` until it returns, each time afresh.
+
+        Raises:
+            Exception: the last error of ``fn``, with ``attempts`` set where it is a GitProviderError.
+            RetryCancelledError: cancelled before a further try; ``__cause__`` is the last error.
+        """
+        if self._started is None:
+            self._started = self._options.clock()
+        attempt = 1
+        while True:
+            try:
+                return fn()
+            except Exception as exc:
+                if not self._should_retry(exc):
+                    raise
+                delay = self._delay(attempt, exc)
+                if isinstance(exc, GitProviderError):
+                    exc.attempts = attempt
+                if delay is None:
+                    raise
+                error = exc
+            self._wait(attempt, delay, error)
+            attempt += 1
+
+    def _delay(self, attempt: int, error: Exception) -> float | None:
+        """The wait before the next try, or None when there is to be none."""
+        options = self._options
+        if attempt >= options.max_attempts:
+            return None
+        asked = _seconds(self._asked(error))
+        if asked is None:
+            delay = options.backoff(attempt - 1)
+        elif asked <= options.max_retry_after:
+            delay = asked + min(max(options.random(0.0, 1.0), 0.0), 1.0)
+        elif options.on_excessive_retry_after == "cap":
+            delay = options.max_retry_after
+        else:
+            return None
+        if self._waited + delay > options.max_total_wait:
+            return None
+        elapsed = options.clock() - (self._started or 0.0)
+        if options.deadline is not None and elapsed + delay > options.deadline:
+            return None
+        return delay
+
+    def _wait(self, attempt: int, delay: float, error: Exception) -> None:
+        for tell in (self._before_wait, self._options.on_retry):
+            if tell is not None:
+                tell(attempt, delay, error)
+        self._waited += delay
+        try:
+            wait(delay, self._options.sleep)
+        except RetryCancelledError as cancelled:
+            if isinstance(error, GitProviderError):
+                for name in ("provider", "operation", "repo", "attempts", "retry_after", "failed_step"):
+                    setattr(cancelled, name, getattr(error, name))
+            raise cancelled from error
+
+
+def with_retry(
+    fn: Callable[[], _T],
+    options: RetryOptions | None = None,
+    *,
+    should_retry: Callable[[Exception], bool],
+    retry_after: Callable[[Exception], float | None] | None = None,
+) -> _T:
+    """Call ``fn`` until it returns, at most ``options.max_attempts`` times; see :class:`Retrier`.
+
+    ``fn`` runs afresh at each attempt: whatever it opens is opened anew. Only reads may go through here.
+    """
+    return Retrier[_T](options, should_retry=should_retry, retry_after=retry_after)(fn)
+
+
+def _own_retry_after(error: Exception) -> float | None:
+    value = getattr(error, "retry_after", None)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _seconds(value: float | None) -> float | None:
+    """A wait as it may be used: junk counts as absent."""
+    return value if value is not None and not math.isnan(value) and value >= 0 else None
+
+
+def parse_retry_after(value: str | None, *, date: str | None = None, now: datetime | None = None) -> float | None:
+    """The seconds that a ``Retry-After`` header asks for (RFC 9110, section 10.2.3), or None.
+
+    Args:
+        value: an integer or decimal number of seconds, or an HTTP-date.
+        date: the response's own ``Date``, against which an HTTP-date is read, so that a wrong clock here does no harm.
+        now: used when there is no usable ``Date``; the present by default.
+
+    Negative numbers, NaN, junk and an empty value are absent. A date in the past is 0.
+    """
+    if value is None or not (text := value.strip()):
+        return None
+    if re.fullmatch(r"\d{1,18}(\.\d{0,18})?|\.\d{1,18}", text, re.ASCII):
+        return float(text)
+    until = _http_date(text)
+    if until is None:
+        return None
+    since = _http_date(date) or now or datetime.now(UTC)
+    return max((until - since).total_seconds(), 0.0)
+
+
+def _http_date(value: str | None) -> datetime | None:
+    if not value:
+        return None
+    try:
+        parsed = parsedate_to_datetime(value)
+    except (ValueError, OverflowError):
+        return None
+    return parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
