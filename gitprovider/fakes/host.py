@@ -45,12 +45,18 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """One HTTP response. ``effect`` is True when a user of the host could see that something changed."""
+    """One HTTP response.
+
+    Attributes:
+        effect: True when a user of the host could see that something changed.
+        fact: the id of the recorded fact that this answer follows (``tests/hosts/facts.jsonl``).
+    """
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     effect: bool = False
+    fact: str = ""
 
 
 class Host(Protocol):
