@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from urllib.parse import quote
 
 MASK = "***"
 
@@ -45,13 +44,19 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     for secret in secrets:
         # A secret of a few characters would blank out ordinary words; no host issues one.
         if len(secret) >= 4:
-            text = text.replace(secret, MASK).replace(quote(secret, safe=""), MASK)
+            text = text.replace(secret, MASK).replace(_percent_encoded(secret), MASK)
     text = _PRIVATE_KEY.sub(MASK, text)
     text = _USERINFO.sub(rf"\g<scheme>{MASK}@", text)
     text = _QUERY_SECRET.sub(rf"\g<key>{MASK}", text)
     text = _HEADER_SECRET.sub(rf"\g<key>{MASK}", text)
     text = _TOKEN_SHAPES.sub(MASK, text)
     return _JWT.sub(MASK, text)
+
+
+def _percent_encoded(text: str) -> str:
+    from urllib.parse import quote  # here, since loading it is a tenth of what importing this package costs
+
+    return quote(text, safe="")
 
 
 def printable(text: str, limit: int = 500) -> str:

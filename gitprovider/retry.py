@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import contextvars
 import math
-import random as _random
 import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Generic, Literal, Protocol, TypeVar
 
 from gitprovider import checks
@@ -36,6 +34,12 @@ class CancelEvent(Protocol):
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until it is set, or ``timeout`` seconds."""
         ...
+
+
+def _uniform(a: float, b: float) -> float:
+    import random  # with email.utils below: loaded at the first failure, since most processes see none
+
+    return random.uniform(a, b)  # noqa: S311 - jitter, not a secret
 
 
 _cancel: contextvars.ContextVar[CancelEvent | None] = contextvars.ContextVar("gitprovider_cancel", default=None)
@@ -100,7 +104,7 @@ class RetryOptions:
     deadline: float | None = None
     on_retry: Callable[[int, float, Exception], None] | None = None
     sleep: Callable[[float], None] | None = field(default=None, repr=False)
-    random: Callable[[float, float], float] = field(default=_random.uniform, repr=False)
+    random: Callable[[float, float], float] = field(default=_uniform, repr=False)
     clock: Callable[[], float] = field(default=time.monotonic, repr=False)
 
     def __post_init__(self) -> None:
@@ -250,6 +254,8 @@ def parse_retry_after(value: str | None, *, date: str | None = None, now: dateti
 def _http_date(value: str | None) -> datetime | None:
     if not value:
         return None
+    from email.utils import parsedate_to_datetime
+
     try:
         parsed = parsedate_to_datetime(value)
     except (ValueError, OverflowError):
