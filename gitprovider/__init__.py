@@ -1,41 +1,48 @@
-"""One contract for repositories on GitHub, GitLab and a local forge; every mutation is sent once."""
+"""One contract for repositories on GitHub, GitLab and a local forge; every mutation is sent once.
 
-from gitprovider.contract import GitProviderContract, optional
-from gitprovider.enums import MergeMethod, NotMergeableReason, Outcome, PullRequestState, Visibility
-from gitprovider.errors import (
-    AlreadyExistsError,
-    AuthenticationError,
-    ConflictError,
-    GitProviderError,
-    HeadMovedError,
-    InvalidRequestError,
-    NotFoundError,
-    NotMergeableError,
-    PermissionDeniedError,
-    ProviderUnavailableError,
-    RateLimitedError,
-    RepoMovedError,
-    RetryCancelledError,
-    Step,
-    UnexpectedResponseError,
-    UnsupportedOptionError,
-)
-from gitprovider.intent import Intent
-from gitprovider.models import (
-    Author,
-    Branch,
-    BranchProtection,
-    Commit,
-    DeleteFile,
-    FileChange,
-    MergeResult,
-    MoveFile,
-    PullRequest,
-    PutFile,
-    Repo,
-)
-from gitprovider.retry import RetryOptions, cancel_on, with_retry
-from gitprovider.state import HostState, TreeEntry
+The names below are loaded when they are first used: importing this package costs next to nothing and loads no SDK.
+"""
+
+import sys
+
+TYPE_CHECKING = False  # typing's own is the same to a type checker, and costs more than the rest of this module
+if TYPE_CHECKING:
+    from gitprovider.contract import GitProviderContract, optional
+    from gitprovider.enums import MergeMethod, NotMergeableReason, Outcome, PullRequestState, Visibility
+    from gitprovider.errors import (
+        AlreadyExistsError,
+        AuthenticationError,
+        ConflictError,
+        GitProviderError,
+        HeadMovedError,
+        InvalidRequestError,
+        NotFoundError,
+        NotMergeableError,
+        PermissionDeniedError,
+        ProviderUnavailableError,
+        RateLimitedError,
+        RepoMovedError,
+        RetryCancelledError,
+        Step,
+        UnexpectedResponseError,
+        UnsupportedOptionError,
+    )
+    from gitprovider.intent import Intent
+    from gitprovider.models import (
+        Author,
+        Branch,
+        BranchProtection,
+        Commit,
+        DeleteFile,
+        FileChange,
+        MergeResult,
+        MoveFile,
+        PullRequest,
+        PutFile,
+        Repo,
+    )
+    from gitprovider.retry import RetryOptions, cancel_on, with_retry
+    from gitprovider.state import HostState, TreeEntry
 
 __all__ = [
     "AlreadyExistsError",
@@ -79,3 +86,70 @@ __all__ = [
     "optional",
     "with_retry",
 ]
+
+_HOME = {
+    "contract": ("GitProviderContract", "optional"),
+    "enums": ("MergeMethod", "NotMergeableReason", "Outcome", "PullRequestState", "Visibility"),
+    "errors": (
+        "AlreadyExistsError",
+        "AuthenticationError",
+        "ConflictError",
+        "GitProviderError",
+        "HeadMovedError",
+        "InvalidRequestError",
+        "NotFoundError",
+        "NotMergeableError",
+        "PermissionDeniedError",
+        "ProviderUnavailableError",
+        "RateLimitedError",
+        "RepoMovedError",
+        "RetryCancelledError",
+        "Step",
+        "UnexpectedResponseError",
+        "UnsupportedOptionError",
+    ),
+    "intent": ("Intent",),
+    "models": (
+        "Author",
+        "Branch",
+        "BranchProtection",
+        "Commit",
+        "DeleteFile",
+        "FileChange",
+        "MergeResult",
+        "MoveFile",
+        "PullRequest",
+        "PutFile",
+        "Repo",
+    ),
+    "retry": ("RetryOptions", "cancel_on", "with_retry"),
+    "state": ("HostState", "TreeEntry"),
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    module = _MODULE_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value: object = getattr(import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+class _Package(type(sys)):  # type: ignore[misc]  # the class of modules, without importing types
+    """Importing ``gitprovider.connect`` sets that attribute to the module; the function of that name must win."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if _MODULE_OF.get(name) == name and isinstance(value, type(sys)):
+            value = getattr(value, name)
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
