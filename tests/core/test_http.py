@@ -1,0 +1,251 @@
+"""What both remote providers share: faults, origins, paths, pages and the pool of clients."""
+
+import http.client
+import os
+import socket
+import ssl
+import threading
+from collections.abc import Sequence
+
+import pytest
+import requests
+import urllib3
+
+from gitprovider import _http
+from gitprovider._http import Answer, BodyError, ClientPool, ForeignOriginError, fill, normal_origin, transport_error
+from gitprovider.enums import Outcome
+from gitprovider.errors import (
+    GitProviderError,
+    InvalidRequestError,
+    ProviderUnavailableError,
+    UnexpectedResponseError,
+)
+
+POOL = urllib3.HTTPConnectionPool("host.example")
+CONNECTION = urllib3.connection.HTTPConnection("host.example")
+REFUSED = urllib3.exceptions.NewConnectionError(CONNECTION, "refused")
+UNRESOLVED = urllib3.exceptions.NameResolutionError("host.example", CONNECTION, socket.gaierror(8, "unknown"))
+RESET = urllib3.exceptions.ProtocolError("aborted", ConnectionResetError(104))
+CLOSED = urllib3.exceptions.ProtocolError("aborted", http.client.RemoteDisconnected("closed"))
+REQUESTS_ERRORS = [
+    kind
+    for kind in vars(requests.exceptions).values()
+    if isinstance(kind, type) and issubclass(kind, requests.RequestException)
+]
+
+
+def max_retries(reason: Exception) -> urllib3.exceptions.MaxRetryError:
+    return urllib3.exceptions.MaxRetryError(POOL, "/", reason)
+
+
+def certificate_refused() -> requests.exceptions.SSLError:
+    inner = ssl.SSLCertVerificationError(1, "certificate verify failed: self-signed certificate")
+    return requests.exceptions.SSLError(max_retries(urllib3.exceptions.SSLError(inner)))
+
+
+@pytest.mark.parametrize(
+    ("exc", "outcome", "transient"),
+    [
+        (requests.ConnectionError(max_retries(REFUSED)), "not_applied", True),
+        (requests.ConnectionError(max_retries(UNRESOLVED)), "not_applied", True),
+        (requests.ConnectTimeout("connect timed out"), "not_applied", True),
+        (certificate_refused(), "not_applied", False),
+        (requests.exceptions.SSLError("_ssl.c:989: The handshake operation timed out"), "unknown", True),
+        (requests.exceptions.SSLError("EOF occurred in violation of protocol"), "unknown", True),
+        (requests.exceptions.ProxyError("Cannot connect to proxy"), "not_applied", True),
+        (requests.ReadTimeout("read timed out"), "unknown", True),
+        (requests.ConnectionError(RESET), "unknown", True),
+        (requests.ConnectionError(CLOSED), "unknown", True),
+        (requests.exceptions.ChunkedEncodingError(urllib3.exceptions.IncompleteRead(3, 5)), "unknown", True),
+        (requests.exceptions.ContentDecodingError("gzip"), "unknown", True),
+        (TimeoutError("timed out"), "unknown", True),
+        (EOFError(), "unknown", True),
+    ],
+)
+def test_a_lost_request_is_told_from_one_that_never_left(exc: Exception, outcome: str, transient: bool) -> None:
+    """DNS, refusal and certificates mean that nothing was sent; whatever comes later may have taken effect."""
+    error = transport_error(exc)
+
+    assert isinstance(error, ProviderUnavailableError)
+    assert (error.outcome, error.transient) == (Outcome(outcome), transient)
+
+
+@pytest.mark.parametrize("kind", REQUESTS_ERRORS, ids=lambda kind: kind.__name__)
+def test_every_exception_of_requests_is_translated(kind: type[Exception]) -> None:
+    """A new class in requests fails here rather than in a user's log."""
+    exc = kind("x", "y", 0) if issubclass(kind, requests.exceptions.JSONDecodeError) else kind("x")
+
+    assert isinstance(transport_error(exc), GitProviderError)
+
+
+def test_an_exception_of_nobody_is_not_claimed() -> None:
+    """What is no failure of a transport is left to the provider's own table."""
+    assert transport_error(KeyError("x")) is None
+
+
+def test_a_request_to_another_origin_is_not_applied() -> None:
+    """It was not sent, and the error says so, also when requests wrapped it."""
+    error = transport_error(requests.ConnectionError(ForeignOriginError()))
+
+    assert isinstance(error, UnexpectedResponseError)
+    assert error.outcome is Outcome.NOT_APPLIED
+
+
+@pytest.mark.parametrize("cut", [True, False])
+def test_a_body_that_is_not_what_was_asked_for(cut: bool) -> None:
+    """The outcome is unknown; only JSON that was cut off is worth another try of a read."""
+    error = transport_error(BodyError("no JSON", Answer(status=200, headers={"x-request-id": "r1"}), cut=cut))
+
+    assert isinstance(error, UnexpectedResponseError)
+    assert (error.outcome, error.transient, error.status, error.request_id) == (Outcome.UNKNOWN, cut, 200, "r1")
+
+
+@pytest.mark.parametrize(
+    ("url", "normal"),
+    [
+        ("https://git.example.org/", "https://git.example.org"),
+        ("https://GIT.example.org:443/gitlab/", "https://git.example.org/gitlab"),
+        ("https://git.example.org:8443", "https://git.example.org:8443"),
+        ("http://localhost:80/x/", "http://localhost/x"),
+        ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
+        ("http://[::1]:8080/", "http://[::1]:8080"),
+        ("https://gït.example/", "https://xn--gt-tja.example"),
+    ],
+)
+def test_an_origin_has_one_spelling(url: str, normal: str) -> None:
+    """Case, default ports, trailing slashes and IDNA do not make another origin."""
+    assert normal_origin(url, "url") == normal
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "git.example.org",
+        "ftp://git.example.org",
+        "https://",
+        "https://git.example.org?x=1",
+        "https://git.example.org#x",
+        "https://u:hunter22@git.example.org",
+        "https://github.com@evil.example",
+        "https://github.com\\@evil.example",
+        "https://git.example.org:port",
+        "http://git.example.org",
+        "http://127.0.0.1.evil.example",
+        "http://localhost.evil.example",
+        None,
+    ],
+)
+def test_what_is_no_safe_origin_is_refused(url: str) -> None:
+    """Credentials, look-alikes and plain http never become the place a token is sent to."""
+    with pytest.raises(InvalidRequestError) as caught:
+        normal_origin(url, "url")
+
+    assert caught.value.argument == "url"
+    assert "hunter22" not in str(caught.value)
+
+
+def test_http_may_be_allowed() -> None:
+    """An argument of the provider allows plain http inside a trusted network."""
+    assert normal_origin("http://git.internal/", "url", allow_http=True) == "http://git.internal"
+
+
+def test_parts_of_a_path_are_encoded_once() -> None:
+    """A branch named ``feature/x#1%?`` reaches the host as that, and cannot leave its segment."""
+    assert fill("/repos/{repo/}/branches/{branch}", {"repo": "a/b", "branch": "x/y#1%?ü"}) == (
+        "/repos/a/b/branches/x%2Fy%231%25%3F%C3%BC"
+    )
+
+
+def test_pages_end_where_the_host_says() -> None:
+    """A full last page costs no further request when the host said that it is the last."""
+    pages: dict[int, tuple[Sequence[int], bool | None]] = {1: (range(100), True), 2: (range(100, 200), False)}
+
+    assert _http.read_pages(lambda page: pages[page]) == list(range(200))
+
+
+def test_without_a_word_a_full_page_is_followed() -> None:
+    """A host that says nothing is asked until a page is not full."""
+    pages: dict[int, tuple[Sequence[int], bool | None]] = {1: (range(100), None), 2: ([], None)}
+
+    assert len(_http.read_pages(lambda page: pages[page])) == 100
+
+
+def test_a_short_page_before_the_last_is_an_error() -> None:
+    """A list with a hole would make a caller recreate or delete what it did not see."""
+    with pytest.raises(UnexpectedResponseError, match="hole"):
+        _http.read_pages(lambda page: (range(99), True))
+
+
+class FakeClient:
+    """Knows only who it is."""
+
+    def send(self, method: str, path: str, *, query: object = None, body: object = None) -> Answer:
+        return Answer(status=200)
+
+
+def test_a_client_serves_one_operation_at_a_time() -> None:
+    """Two operations at once never share a client; one after the other they do."""
+    pool = ClientPool(FakeClient, lambda client: None)
+
+    with pool.client() as a, pool.client() as b:
+        assert a is not b
+    with pool.client() as c:
+        assert c in (a, b)
+
+
+def test_a_forked_child_does_not_use_its_parents_clients() -> None:
+    """An inherited socket is written to by both processes; the child makes its own, whatever lock was held."""
+    pool = ClientPool(FakeClient, lambda client: None)
+    with pool.client() as parents:
+        pass
+    read, write = os.pipe()
+    with pool._lock:
+        child = os.fork()
+        if child == 0:  # pragma: no cover - the child
+            with pool.client() as own:
+                os.write(write, b"own" if own is not parents else b"same")
+            os._exit(0)
+    os.close(write)
+    answer = os.read(read, 10)
+    os.close(read)
+    os.waitpid(child, 0)
+
+    assert answer == b"own"
+
+
+def test_a_closed_pool_lends_nothing_and_closes_what_comes_back() -> None:
+    """Closing while an operation runs closes its client at its end."""
+    closed: list[FakeClient] = []
+    pool = ClientPool(FakeClient, closed.append)
+    with pool.client() as idle:
+        pass
+
+    with pool.client() as lent, pool.client() as other:
+        assert idle in (lent, other)
+        pool.close()
+    assert sorted(map(id, closed)) == sorted(map(id, [lent, other]))
+    with pytest.raises(InvalidRequestError, match="closed"), pool.client():
+        pass
+
+
+def test_threads_get_clients_of_their_own() -> None:
+    """Under contention no client is lent twice."""
+    pool = ClientPool(FakeClient, lambda client: None)
+    busy: set[int] = set()
+    clashes: list[int] = []
+
+    def work() -> None:
+        for _ in range(200):
+            with pool.client() as client:
+                if id(client) in busy:
+                    clashes.append(id(client))
+                busy.add(id(client))
+                busy.discard(id(client))
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert not clashes
