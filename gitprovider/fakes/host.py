@@ -12,27 +12,40 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One HTTP request as a face sees it. Header names are in lower case; ``path`` is still percent-encoded."""
+    """One HTTP request as a face sees it.
+
+    Attributes:
+        path: still percent-encoded.
+        headers: names in lower case.
+        scheme, host: where the request arrived; a face leads its links back there.
+    """
 
     method: str
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
+    scheme: str = "https"
     host: str = "localhost"
 
     @classmethod
-    def of(cls, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Request:
-        """Build it from a URL or a request target."""
-        parts = urlsplit(url)
+    def of(cls, method: str, url: str, headers: Mapping[str, str], body: bytes, *, scheme: str = "https") -> Request:
+        """Build it from a URL, or from a request target and the scheme of the listening socket."""
+        parts = urlsplit(url if "://" in url else f"{scheme}://{headers.get('Host', '')}{url}")
         return cls(
             method=method,
             path=parts.path,
             query=dict(parse_qsl(parts.query, keep_blank_values=True)),
             headers={name.lower(): value for name, value in headers.items()},
             body=body,
-            host=parts.netloc or next((v for k, v in headers.items() if k.lower() == "host"), "localhost"),
+            scheme=parts.scheme,
+            host=parts.netloc.removesuffix(":443" if parts.scheme == "https" else ":80") or "localhost",
         )
+
+    @property
+    def origin(self) -> str:
+        """``scheme://host``, without the scheme's own port."""
+        return f"{self.scheme}://{self.host}"
 
     def json(self) -> Any:
         """The body as JSON; an empty body is an empty object.
@@ -60,10 +73,22 @@ class Response:
 
 
 class Host(Protocol):
-    """Anything that answers requests: a face, or a face behind a fault script."""
+    """Anything that answers requests: a face, or a face behind a fault script. Many threads may call it at once."""
 
     def handle(self, request: Request) -> Response:
-        """Answer one request."""
+        """Answer one request.
+
+        Raises:
+            gitprovider.fakes.faults.TransportFault: no answer reaches the caller; only from behind a fault script.
+        """
+        ...
+
+
+class Face(Host, Protocol):
+    """A host that can name the endpoint of a request, which the journal records and a fault script selects by."""
+
+    def endpoint(self, request: Request) -> str:
+        """The template of the route, such as ``/repos/{owner}/{repo}``, or ``""`` when there is none."""
         ...
 
 

@@ -1,0 +1,191 @@
+"""Serve a fake host on a loopback port, with real sockets and real faults.
+
+From a shell: ``python -m gitprovider.fakes.serve github --port 0`` prints the URL and the token, and ends with Ctrl+C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import select
+import signal
+import socket
+import socketserver
+import ssl
+import struct
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler
+from types import FrameType
+from typing import Any
+
+from gitprovider.fakes.faults import TransportFault
+from gitprovider.fakes.host import Host, Request, Response
+
+STALL = 60.0  # seconds after which a "timeout" ends by itself, should the client never give up
+
+_FACES = {
+    "github": ("gitprovider.fakes.github_face", "GitHubFace"),
+    "gitlab": ("gitprovider.fakes.gitlab_face", "GitLabFace"),
+}
+
+
+@contextmanager
+def serving(host: Host, *, port: int = 0, tls: ssl.SSLContext | None = None) -> Iterator[str]:
+    """Serve ``host`` on 127.0.0.1 while the block runs, and yield the URL, without a trailing slash.
+
+    Args:
+        host: a face, or a FaultyHost, whose transport faults really happen.
+        port: 0 takes a free one.
+        tls: the server's side of TLS; the URL is https then.
+    """
+    with _Server(host, port, tls) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        thread.start()
+        try:
+            yield f"{server.scheme}://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            server.hang_up()
+            thread.join()
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address = True
+    request_queue_size = 256
+    # The block's end joins every connection's thread, so that none outlives the host that it answers from.
+    daemon_threads = False
+    block_on_close = True
+
+    def __init__(self, host: Host, port: int, tls: ssl.SSLContext | None) -> None:
+        self.host = host
+        self.scheme = "https" if tls else "http"
+        self.stopping = threading.Event()
+        self._tls = tls
+        self._open: set[socket.socket] = set()
+        self._lock = threading.Lock()
+        super().__init__(("127.0.0.1", port), _Connection)
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        connection: socket.socket = request
+        if self._tls is not None:
+            connection = self._tls.wrap_socket(request, server_side=True, do_handshake_on_connect=False)
+        with self._lock:
+            self._open.add(connection)
+        try:
+            if isinstance(connection, ssl.SSLSocket):
+                # In the connection's own thread: a client that never finishes its handshake holds up nobody else.
+                connection.do_handshake()
+            if not self.stopping.is_set():
+                super().finish_request(connection, client_address)
+        finally:
+            with self._lock:
+                self._open.discard(connection)
+            connection.close()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        # A client that hangs up is part of the play; anything else is a fault of the face and must be seen.
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError | ssl.SSLError):
+            super().handle_error(request, client_address)
+
+    def hang_up(self) -> None:
+        """End every kept-alive connection and every stall."""
+        self.stopping.set()
+        with self._lock:
+            for connection in self._open:
+                with suppress(OSError):
+                    # Not SSLSocket.shutdown, which would take the TLS object from under the thread that reads.
+                    socket.socket.shutdown(connection, socket.SHUT_RDWR)
+
+
+class _Connection(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1  # one write per answer; together with TCP_NODELAY no answer waits for a delayed ACK
+    disable_nagle_algorithm = True
+    server: _Server
+
+    def _serve(self) -> None:
+        if "chunked" in self.headers.get("Transfer-Encoding", ""):
+            self.close_connection = True
+            self._send(Response(status=411))
+            return
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        request = Request.of(self.command, self.path, dict(self.headers.items()), body, scheme=self.server.scheme)
+        try:
+            self._send(self.server.host.handle(request))
+        except TransportFault as fault:
+            self.close_connection = True
+            self._break(fault)
+
+    do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = _serve  # noqa: N815 - http.server asks for these names
+
+    def _send(self, answer: Response, *, cut: bool = False) -> None:
+        self.send_response_only(answer.status)
+        for name, value in answer.headers.items():
+            self.send_header(name, value)
+        present = {name.lower() for name in answer.headers}
+        if "date" not in present:
+            self.send_header("Date", formatdate(usegmt=True))
+        if answer.status >= 200 and answer.status not in (204, 304) and "content-length" not in present:
+            self.send_header("Content-Length", str(len(answer.body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(answer.body[: len(answer.body) // 2] if cut else answer.body)
+        self.wfile.flush()
+
+    def _break(self, fault: TransportFault) -> None:
+        if fault.kind == "cut":
+            self._send(fault.response or Response(status=200, body=b"{}"), cut=True)
+        elif fault.kind == "timeout":
+            self._stall()
+        else:
+            # With a linger time of zero, close sends RST instead of FIN.
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.connection.close()
+
+    def _stall(self) -> None:
+        """Say nothing until the client hangs up, the server stops, or STALL seconds have passed."""
+        poller = select.poll()
+        poller.register(self.connection, select.POLLIN)
+        poller.poll(STALL * 1000)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name that http.server gives it
+        """Stay silent: the journal is the log."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve one fake host until Ctrl+C or SIGTERM."""
+    parser = argparse.ArgumentParser(prog="python -m gitprovider.fakes.serve", description=main.__doc__)
+    parser.add_argument("host", choices=sorted(_FACES))
+    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
+    parser.add_argument("--root", help="the forge's folder; without it, a temporary one, removed at the end")
+    parser.add_argument("--token", help="the token to accept; without it, the face's own")
+    given = parser.parse_args(arguments)
+
+    stopped = threading.Event()
+
+    def stop(signum: int, frame: FrameType | None) -> None:
+        stopped.set()
+
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signum, stop)
+    from gitprovider.local.forge import Forge
+
+    with ExitStack() as stack:
+        root = given.root or stack.enter_context(tempfile.TemporaryDirectory(prefix="gitprovider-"))
+        module, name = _FACES[given.host]
+        options = {"token": given.token} if given.token else {}
+        face = getattr(importlib.import_module(module), name)(Forge(root), **options)
+        url = stack.enter_context(serving(face, port=given.port))
+        sys.stdout.write(f"url: {url}\ntoken: {face.token}\n")
+        sys.stdout.flush()
+        stopped.wait()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,206 @@
+"""The journal and the fault script, by themselves and in front of a face of one counter."""
+
+from __future__ import annotations
+
+import json
+import threading
+from contextlib import suppress
+
+import pytest
+
+from gitprovider.fakes.faults import Fault, FaultKind, FaultScript, FaultyHost, TransportFault
+from gitprovider.fakes.host import Request, Response
+
+
+class Counter:
+    """A face with one endpoint, whose every POST takes effect."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._lock = threading.Lock()
+
+    def endpoint(self, request: Request) -> str:
+        return "/counter/{name}" if request.path.startswith("/counter/") else ""
+
+    def handle(self, request: Request) -> Response:
+        if request.method == "POST":
+            with self._lock:
+                self.count += 1
+        return Response(
+            status=200,
+            headers={"Content-Type": "application/json", "X-Request-Id": "1"},
+            body=b'{"count": 1}',
+            effect=request.method == "POST",
+            fact="counter",
+        )
+
+
+def post(name: str = "a") -> Request:
+    return Request.of("POST", f"https://host.example/counter/{name}?x=1", {"Accept": "*/*"}, b"{}")
+
+
+def test_the_journal_keeps_what_was_asked_and_answered() -> None:
+    """An entry has the decoded path, the template, the query, the headers, the body, the status and the fact."""
+    host = FaultyHost(Counter())
+
+    host.handle(post("a%2Fb"))
+
+    (entry,) = host.journal.entries
+    assert (entry.method, entry.path, entry.endpoint) == ("POST", "/counter/a/b", "/counter/{name}")
+    assert (entry.query, entry.headers, entry.body) == ({"x": "1"}, {"accept": "*/*"}, b"{}")
+    assert (entry.status, entry.effect, entry.fault, entry.fact) == (200, True, None, "counter")
+
+
+@pytest.mark.parametrize("kind", ["status", "html", "shape", "redirect", "reset", "timeout", "cut"])
+def test_a_fault_before_the_effect_keeps_the_request_from_the_face(kind: FaultKind) -> None:
+    """Whatever the fault, nothing is counted, and the journal says that there was no effect."""
+    face = Counter()
+    host = FaultyHost(face, script=FaultScript(Fault(kind=kind, when="before")))
+
+    with suppress(TransportFault):
+        host.handle(post())
+
+    assert face.count == 0
+    (entry,) = host.journal.entries
+    assert (entry.effect, entry.fault, entry.fact) == (False, kind, "")
+
+
+@pytest.mark.parametrize("kind", ["status", "html", "shape", "redirect", "reset", "timeout", "cut"])
+def test_a_fault_after_the_effect_loses_only_the_answer(kind: FaultKind) -> None:
+    """The face has done its work, and the journal knows it although the caller does not."""
+    face = Counter()
+    host = FaultyHost(face, script=FaultScript(Fault(kind=kind, when="after")))
+
+    with suppress(TransportFault):
+        host.handle(post())
+
+    assert face.count == 1
+    assert host.journal.entries[0].effect
+
+
+@pytest.mark.parametrize("kind", ["reset", "timeout", "cut"])
+def test_a_transport_fault_leaves_no_status_in_the_journal(kind: FaultKind) -> None:
+    """No whole answer reached the caller, so there is no status that it was told."""
+    host = FaultyHost(Counter(), script=FaultScript(Fault(kind=kind)))
+
+    with pytest.raises(TransportFault) as caught:
+        host.handle(post())
+
+    assert caught.value.kind == kind
+    assert host.journal.entries[0].status is None
+
+
+def test_a_status_fault_has_its_status_headers_and_body() -> None:
+    """The answer is the fault's, with the face's other headers kept."""
+    fault = Fault(kind="status", status=429, headers={"Retry-After": "7"}, body=b"slow down", when="after")
+    host = FaultyHost(Counter(), script=FaultScript(fault))
+
+    answer = host.handle(post())
+
+    assert (answer.status, answer.headers["Retry-After"], answer.body) == (429, "7", b"slow down")
+    assert answer.headers["X-Request-Id"] == "1"
+
+
+@pytest.mark.parametrize(("body", "shape"), [(b'{"a": 1}', list), (b"[1]", dict)])
+def test_a_shape_fault_answers_json_of_another_shape(body: bytes, shape: type) -> None:
+    """An object becomes a list and a list an object; the status stays what the face said."""
+
+    class Fixed(Counter):
+        def handle(self, request: Request) -> Response:
+            return Response(status=201, body=body)
+
+    host = FaultyHost(Fixed(), script=FaultScript(Fault(kind="shape", when="after")))
+
+    answer = host.handle(post())
+
+    assert answer.status == 201
+    assert isinstance(json.loads(answer.body), shape)
+
+
+def test_nth_and_times_choose_the_requests_that_are_struck() -> None:
+    """A fault with nth=2 and times=2 strikes the second and the third match, and no other."""
+    host = FaultyHost(Counter(), script=FaultScript(Fault(kind="status", status=503, nth=2, times=2)))
+
+    statuses = [host.handle(post()).status for _ in range(4)]
+
+    assert statuses == [200, 503, 503, 200]
+
+
+def test_a_lasting_fault_strikes_until_it_is_cleared() -> None:
+    """times=None has no end but clear()."""
+    host = FaultyHost(Counter(), script=FaultScript(Fault(kind="status", times=None)))
+    struck = [host.handle(post()).status for _ in range(3)]
+
+    host.script.clear()
+
+    assert struck == [500, 500, 500]
+    assert host.handle(post()).status == 200
+
+
+def test_a_fault_counts_only_the_requests_that_it_matches() -> None:
+    """Another verb or endpoint neither is struck nor counts."""
+    host = FaultyHost(Counter(), script=FaultScript(Fault(kind="status", method="POST", endpoint="counter")))
+
+    statuses = [
+        host.handle(Request.of("GET", "https://host.example/counter/a", {}, b"")).status,
+        host.handle(Request.of("POST", "https://host.example/other", {}, b"")).status,
+        host.handle(post()).status,
+    ]
+
+    assert statuses == [200, 200, 500]
+
+
+def test_a_delay_lets_the_real_answer_through() -> None:
+    """The wait goes through the given sleep, and the answer is the face's own."""
+    slept: list[float] = []
+    host = FaultyHost(Counter(), script=FaultScript(Fault(kind="delay", delay=2.5)), sleep=slept.append)
+
+    answer = host.handle(post())
+
+    assert slept == [2.5]
+    assert answer.fact == "counter"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "is_mutation"),
+    [
+        ("GET", "/counter/a", b"", False),
+        ("HEAD", "/counter/a", b"", False),
+        ("DELETE", "/counter/a", b"", True),
+        ("POST", "/api/graphql", b'{"query": "query($p: ID!) { project(fullPath: $p) { id } }"}', False),
+        ("POST", "/api/graphql", b'{"query": "{ project { mutation } }"}', False),
+        ("POST", "/api/graphql", b'{"query": "mutation { destroy(input: {}) { errors } }"}', True),
+        (
+            "POST",
+            "/api/graphql",
+            b'{"query": "fragment F on T { id }\\nmutation M($i: In!) { m(i: $i) { ...F } }"}',
+            True,
+        ),
+        ("POST", "/api/graphql", b"junk", True),
+    ],
+)
+def test_what_counts_as_a_mutation(method: str, path: str, body: bytes, is_mutation: bool) -> None:
+    """GET, HEAD and a GraphQL query only read; everything else asks for a change, junk included."""
+    host = FaultyHost(Counter())
+
+    host.handle(Request.of(method, f"https://host.example{path}", {}, body))
+
+    assert bool(host.journal.mutations()) is is_mutation
+
+
+def test_many_threads_are_journalled_once_each() -> None:
+    """Of 400 requests from eight threads each has its entry, and a fault for one strikes exactly one."""
+    host = FaultyHost(Counter(), script=FaultScript(Fault(kind="status", nth=200)))
+
+    def work() -> None:
+        for _ in range(50):
+            host.handle(post())
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(host.journal) == 400
+    assert [entry.fault for entry in host.journal.entries].count("status") == 1

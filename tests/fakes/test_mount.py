@@ -1,0 +1,99 @@
+"""What ``requests`` sees of a host that is mounted on ``responses``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from http.client import IncompleteRead
+
+import pytest
+import requests
+import responses
+from urllib3.exceptions import ProtocolError, ReadTimeoutError
+
+from gitprovider.fakes.faults import Fault, FaultScript, FaultyHost
+from gitprovider.fakes.mount import mount
+from tests.fakes.test_faults import Counter
+
+
+@pytest.fixture
+def rsps() -> Iterator[responses.RequestsMock]:
+    with responses.RequestsMock(assert_all_requests_are_fired=False) as mock:
+        yield mock
+
+
+def test_every_verb_below_the_base_url_reaches_the_host(rsps: responses.RequestsMock) -> None:
+    """The verb, the query and the body arrive, also under the port that PyGithub writes out."""
+    host = FaultyHost(Counter())
+    mount(host, rsps, "https://host.example/api")
+
+    for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+        requests.request(method, "https://host.example:443/api/counter?n=1", json={"a": 1}, timeout=5)
+
+    assert [entry.method for entry in host.journal.entries] == ["GET", "POST", "PUT", "PATCH", "DELETE"]
+    assert {entry.body for entry in host.journal.entries} == {b'{"a": 1}'}
+    assert {entry.query["n"] for entry in host.journal.entries} == {"1"}
+
+
+@pytest.mark.parametrize(
+    "url", ["https://host.example/apis", "https://host.example.evil/api", "http://host.example/api"]
+)
+def test_another_url_does_not_reach_the_host(rsps: responses.RequestsMock, url: str) -> None:
+    """A longer path part, a longer host name and another scheme are not below the base URL."""
+    host = FaultyHost(Counter())
+    mount(host, rsps, "https://host.example/api")
+
+    with pytest.raises(requests.ConnectionError):
+        requests.get(url, timeout=5)
+
+    assert len(host.journal) == 0
+
+
+def test_status_headers_and_body_come_back(rsps: responses.RequestsMock) -> None:
+    """What the host answered is what the client reads, with no header added."""
+    mount(FaultyHost(Counter()), rsps, "https://host.example")
+
+    answer = requests.get("https://host.example/counter/a", timeout=5)
+
+    assert (answer.status_code, answer.json()) == (200, {"count": 1})
+    assert dict(answer.headers) == {"Content-Type": "application/json", "X-Request-Id": "1"}
+
+
+def mounted(rsps: responses.RequestsMock, fault: Fault) -> None:
+    mount(FaultyHost(Counter(), script=FaultScript(fault)), rsps, "https://host.example")
+
+
+def test_a_reset_is_the_exception_that_requests_raises(rsps: responses.RequestsMock) -> None:
+    """ConnectionError, ProtocolError, ConnectionResetError, as on a socket."""
+    mounted(rsps, Fault(kind="reset"))
+
+    with pytest.raises(requests.ConnectionError) as caught:
+        requests.get("https://host.example/counter/a", timeout=5)
+
+    protocol = caught.value.args[0]
+    assert isinstance(protocol, ProtocolError)
+    assert isinstance(protocol.args[1], ConnectionResetError)
+    assert caught.value.__context__ is protocol
+    assert caught.value.request is not None
+
+
+def test_a_timeout_is_the_exception_that_requests_raises(rsps: responses.RequestsMock) -> None:
+    """ReadTimeout over urllib3's ReadTimeoutError over TimeoutError."""
+    mounted(rsps, Fault(kind="timeout"))
+
+    with pytest.raises(requests.ReadTimeout) as caught:
+        requests.get("https://host.example/counter/a", timeout=5)
+
+    assert isinstance(caught.value.args[0], ReadTimeoutError)
+    assert isinstance(caught.value.args[0].__cause__, TimeoutError)
+
+
+def test_a_cut_body_is_the_exception_that_requests_raises(rsps: responses.RequestsMock) -> None:
+    """ChunkedEncodingError over ProtocolError over IncompleteRead, with the bytes counted."""
+    mounted(rsps, Fault(kind="cut", when="after"))
+
+    with pytest.raises(requests.exceptions.ChunkedEncodingError) as caught:
+        requests.get("https://host.example/counter/a", timeout=5)
+
+    broken = caught.value.args[0].args[1]
+    assert isinstance(broken, IncompleteRead)
+    assert (len(broken.partial), broken.expected) == (6, 6)

@@ -1,0 +1,142 @@
+"""What ``requests`` sees of a host that is served on a loopback port: real sockets, real faults."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable
+
+import pytest
+import requests
+
+from gitprovider.fakes.faults import Fault, FaultScript, FaultyHost
+from gitprovider.fakes.host import Request, Response
+from gitprovider.fakes.serve import serving
+from tests.fakes.test_faults import Counter
+
+
+def test_a_served_host_answers_on_one_kept_connection() -> None:
+    """Three requests of one session come from one source port, with their bodies intact."""
+    ports: list[str] = []
+
+    class Echo(Counter):
+        def handle(self, request: Request) -> Response:
+            return Response(status=200, body=request.body)
+
+    with serving(FaultyHost(Echo())) as url, requests.Session() as session:
+        bodies = []
+        for text in ("a", "b" * 100_000, "c"):
+            answer = session.post(f"{url}/counter/x", data=text.encode(), timeout=5, stream=True)
+            ports.append(str(answer.raw.connection.sock.getsockname()) if answer.raw.connection else "")
+            bodies.append(answer.content.decode())
+
+    assert bodies == ["a", "b" * 100_000, "c"]
+    assert len(set(ports)) == 1
+
+
+def test_the_host_learns_where_the_request_arrived() -> None:
+    """Scheme, host and port are those of the served URL, so that a face can lead its links back."""
+    origins: list[str] = []
+
+    class Looking(Counter):
+        def handle(self, request: Request) -> Response:
+            origins.append(request.origin)
+            return Response(status=204)
+
+    with serving(Looking()) as url:
+        requests.get(f"{url}/counter/a", timeout=5)
+
+    assert origins == [url]
+
+
+def test_answers_leave_at_once() -> None:
+    """The connection has TCP_NODELAY: an answer in two writes would otherwise wait for a delayed ACK."""
+    seen: list[int] = []
+
+    class Server(Counter):
+        pass
+
+    original: Callable[..., None] = socket.socket.setsockopt
+
+    def watching(self: socket.socket, level: int, option: int, *rest: int) -> None:
+        if (level, option) == (socket.IPPROTO_TCP, socket.TCP_NODELAY):
+            seen.append(threading.get_ident())
+        original(self, level, option, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "setsockopt", watching)
+        with serving(Server()) as url:
+            requests.get(f"{url}/counter/a", timeout=5)
+
+    assert any(thread != threading.get_ident() for thread in seen)
+
+
+def test_a_reset_resets_the_connection() -> None:
+    """The client's kernel reports ECONNRESET, not an orderly end."""
+    with (
+        serving(FaultyHost(Counter(), script=FaultScript(Fault(kind="reset")))) as url,
+        pytest.raises(requests.ConnectionError) as caught,
+    ):
+        requests.get(f"{url}/counter/a", timeout=5)
+
+    assert isinstance(caught.value.args[0].args[1], ConnectionResetError)
+
+
+def test_a_cut_body_ends_before_its_length() -> None:
+    """The headers promise more bytes than come."""
+    with (
+        serving(FaultyHost(Counter(), script=FaultScript(Fault(kind="cut", when="after")))) as url,
+        pytest.raises(requests.exceptions.ChunkedEncodingError),
+    ):
+        requests.get(f"{url}/counter/a", timeout=5)
+
+
+def test_a_timeout_says_nothing_until_the_client_gives_up() -> None:
+    """The client's own timeout ends the wait, and the server is free again afterwards."""
+    host = FaultyHost(Counter(), script=FaultScript(Fault(kind="timeout")))
+    with serving(host) as url:
+        with pytest.raises(requests.ReadTimeout):
+            requests.get(f"{url}/counter/a", timeout=0.2)
+        answer = requests.get(f"{url}/counter/a", timeout=5)
+
+    assert answer.status_code == 200
+
+
+def test_a_stalled_connection_does_not_hold_up_the_end() -> None:
+    """Leaving the block ends a stall and an idle kept-alive connection instead of waiting for them."""
+    host = FaultyHost(Counter(), script=FaultScript(Fault(kind="timeout", endpoint="counter")))
+    with serving(host) as url, requests.Session() as session:
+        session.get(f"{url}/elsewhere", timeout=5)
+        port = int(url.rsplit(":", 1)[1])
+        stalled = socket.create_connection(("127.0.0.1", port))
+        stalled.sendall(b"GET /counter/a HTTP/1.1\r\nHost: x\r\n\r\n")
+        while len(host.journal) < 2:
+            threading.Event().wait(0.01)
+
+    with stalled:
+        assert stalled.recv(1) == b""
+
+
+def test_concurrent_clients_get_their_own_answers() -> None:
+    """Twenty threads at once each read the number that they sent."""
+
+    class Echo(Counter):
+        def handle(self, request: Request) -> Response:
+            return Response(status=200, body=request.body)
+
+    wrong: list[str] = []
+    with serving(Echo()) as url:
+
+        def work(number: int) -> None:
+            with requests.Session() as session:
+                for _ in range(5):
+                    if session.post(url, data=str(number), timeout=10).text != str(number):
+                        wrong.append(str(number))
+
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(20)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    assert wrong == []
