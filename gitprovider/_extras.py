@@ -1,0 +1,27 @@
+"""A missing extra is one line that names it."""
+
+from __future__ import annotations
+
+from gitprovider.errors import GitProviderError
+
+
+class MissingExtraError(GitProviderError, ImportError):
+    """A part of the library was asked for whose dependency is not installed. It is an ImportError too.
+
+    Attributes:
+        extra: the name of the extra to install.
+    """
+
+    def __init__(self, message: str, *, extra: str) -> None:
+        super().__init__(message, hint=f"pip install 'gitprovider[{extra}]'")
+        self.extra = extra
+
+
+def missing_extra(extra: str, cause: ImportError) -> ImportError:
+    """What to raise when importing a dependency failed: ``except ImportError as exc: raise missing_extra("local", exc)``.
+
+    An ImportError from within an installed dependency is given back as it is: installing again would not help.
+    """
+    if not isinstance(cause, ModuleNotFoundError):
+        return cause
+    return MissingExtraError(f"{cause.name} is not installed; pip install 'gitprovider[{extra}]'", extra=extra)
