@@ -18,7 +18,7 @@ class MissingExtraError(GitProviderError, ImportError):
 
 
 def missing_extra(extra: str, cause: ImportError) -> ImportError:
-    """What to raise when importing a dependency failed: ``except ImportError as exc: raise missing_extra("local", exc)``.
+    """The error for a failed import: ``except ImportError as exc: raise missing_extra("local", exc) from None``.
 
     An ImportError from within an installed dependency is given back as it is: installing again would not help.
     """

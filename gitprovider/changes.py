@@ -53,8 +53,10 @@ def _check_paths(changes: Sequence[FileChange]) -> None:
         if path in seen:
             refuse("changes", f"name {path!r} twice")
         seen.add(path)
-    made = {change.to if isinstance(change, MoveFile) else change.path for change in changes} - {
-        change.path for change in changes if isinstance(change, DeleteFile)
+    made = {
+        change.to if isinstance(change, MoveFile) else change.path
+        for change in changes
+        if not isinstance(change, DeleteFile)
     }
     for path in sorted(made):
         parts = path.split("/")
