@@ -77,7 +77,25 @@ class OperationEvent:
     intent: Intent | None = None
 
 
-Event = RequestEvent | RetryEvent | OperationEvent
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelledEvent:
+    """The task that awaited a mutation was cancelled; this is what became of the mutation (``gitprovider.aio``).
+
+    Attributes:
+        error: the class name of its error; None when it succeeded, or when nobody waited for its end any longer.
+        outcome: the error's outcome; UNKNOWN when nobody waited for its end; None for success.
+        intent: for ``resolve``, where something is to be found out.
+    """
+
+    operation: str
+    provider: str
+    repo: str
+    error: str | None = None
+    outcome: Outcome | None = None
+    intent: Intent | None = None
+
+
+Event = RequestEvent | RetryEvent | OperationEvent | CancelledEvent
 Hook = Callable[[Event], None]
 
 
@@ -94,7 +112,7 @@ def emit(hook: Hook | None, event: Event) -> None:
 def log_events(logger: logging.Logger = _log) -> Hook:
     """A hook that writes events to ``logger``, each with its fields as ``record.gitprovider`` (a dict).
 
-    Requests are DEBUG; a try to come is INFO; an operation is INFO, or WARNING when it failed.
+    Requests are DEBUG; a try to come is INFO; an operation is INFO, or WARNING when it failed or was cancelled.
     """
 
     def hook(event: Event) -> None:
@@ -108,10 +126,13 @@ def log_events(logger: logging.Logger = _log) -> Hook:
             case OperationEvent():
                 level = logging.WARNING if event.error else logging.INFO
                 text = f"{event.operation} {event.error or 'ok'}"
+            case CancelledEvent():
+                level = logging.WARNING
+                text = f"{event.operation} was cancelled while in flight: {event.outcome or 'applied'}"
         if not logger.isEnabledFor(level):
             return
         fields = asdict(event)
-        if isinstance(event, OperationEvent) and event.intent is not None:
+        if isinstance(event, OperationEvent | CancelledEvent) and event.intent is not None:
             fields["intent"] = event.intent.to_json()
         logger.log(level, "%s %s: %s", event.provider, event.repo, text, extra={"gitprovider": fields})
 

@@ -1,0 +1,250 @@
+"""The coroutines: concurrency, cancellation of reads and mutations, and errors as they are."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import pytest
+
+from gitprovider.aio import AsyncGitProvider
+from gitprovider.enums import Outcome
+from gitprovider.errors import InvalidRequestError, ProviderUnavailableError, RetryCancelledError
+from gitprovider.intent import Intent
+from gitprovider.models import Branch
+from gitprovider.observe import CancelledEvent, Event
+from gitprovider.retry import RetryOptions, wait, with_retry
+
+pytestmark = pytest.mark.anyio
+
+BRANCH = Branch(name="x", sha="a" * 40)
+INTENT = Intent(operation="create_branch", provider="fake", repo="a/b")
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+class FakeProvider:
+    """Each operation does what the test says, on the worker thread."""
+
+    name = "fake"
+
+    def __init__(self, act: Callable[[], Any]) -> None:
+        self.act = act
+        self.closed = False
+        self.began = threading.Event()
+
+    def get_repo(self, repo: str) -> Any:
+        return self._do()
+
+    def create_branch(self, repo: str, name: str, *, source: str) -> Any:
+        return self._do()
+
+    def _do(self) -> Any:
+        self.began.set()
+        return self.act()
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def wrapped(act: Callable[[], Any], **known: Any) -> tuple[FakeProvider, AsyncGitProvider]:
+    fake: Any = FakeProvider(act)
+    return fake, AsyncGitProvider(fake, **known)
+
+
+async def began(fake: FakeProvider) -> None:
+    assert await anyio.to_thread.run_sync(fake.began.wait, 10)
+
+
+async def test_a_value_and_an_error_come_through() -> None:
+    """No exception group and no wrapper stands between the caller and the provider's error."""
+    _, provider = wrapped(lambda: BRANCH)
+    assert await provider.create_branch("a/b", "x", source="main") is BRANCH
+
+    def fail() -> None:
+        raise ProviderUnavailableError("down", outcome=Outcome.UNKNOWN)
+
+    _, provider = wrapped(fail)
+    with pytest.raises(ProviderUnavailableError) as caught:
+        await provider.create_branch("a/b", "x", source="main")
+    assert caught.value.outcome is Outcome.UNKNOWN
+    with pytest.raises(ProviderUnavailableError):
+        await provider.get_repo("a/b")
+
+
+async def test_a_cancelled_read_ends_its_wait_at_once() -> None:
+    """A wait of an hour between two tries ends with the task, on its thread as well."""
+    ended = threading.Event()
+
+    def down() -> None:
+        raise ProviderUnavailableError("down", retry_after=3600.0)
+
+    def read() -> None:
+        try:
+            with_retry(down, RetryOptions(max_retry_after=4000, max_total_wait=4000), should_retry=lambda e: True)
+        except RetryCancelledError:
+            ended.set()
+
+    fake, provider = wrapped(read)
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(provider.get_repo, "a/b")
+            await began(fake)
+            tasks.cancel_scope.cancel()
+
+    assert await anyio.to_thread.run_sync(ended.wait, 10)
+
+
+async def test_a_cancelled_mutation_is_waited_for_and_reported() -> None:
+    """The task ends only after the mutation did; the event says what became of it."""
+    release = threading.Event()
+    events: list[Event] = []
+
+    def lost() -> None:
+        release.wait(10)
+        raise ProviderUnavailableError("reset", outcome=Outcome.UNKNOWN, intent=INTENT)
+
+    fake, provider = wrapped(lost, on_event=events.append)
+    with anyio.CancelScope() as scope:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_create, provider)
+            await began(fake)
+            scope.cancel()
+            release.set()
+
+    assert scope.cancelled_caught
+    assert events == [
+        CancelledEvent(
+            operation="create_branch",
+            provider="fake",
+            repo="a/b",
+            error="ProviderUnavailableError",
+            outcome=Outcome.UNKNOWN,
+            intent=INTENT,
+        )
+    ]
+
+
+async def _create(provider: AsyncGitProvider) -> None:
+    await provider.create_branch("a/b", "x", source="main")
+
+
+async def test_a_mutation_that_succeeds_after_the_cancellation_is_reported_as_success() -> None:
+    """No outcome and no error: it was applied, though nobody took its value."""
+    release = threading.Event()
+    events: list[Event] = []
+
+    def slow() -> Branch:
+        release.wait(10)
+        return BRANCH
+
+    fake, provider = wrapped(slow, on_event=events.append)
+    with anyio.CancelScope() as scope:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_create, provider)
+            await began(fake)
+            scope.cancel()
+            release.set()
+
+    assert events == [CancelledEvent(operation="create_branch", provider="fake", repo="a/b")]
+
+
+async def test_the_grace_bounds_the_wait_and_leaves_the_outcome_unknown() -> None:
+    """A mutation that does not end in time is left to its thread, and its outcome is said to be unknown."""
+    release = threading.Event()
+    events: list[Event] = []
+    fake, provider = wrapped(lambda: release.wait(30), on_event=events.append, grace=0.0)
+
+    with anyio.CancelScope() as scope:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_create, provider)
+            await began(fake)
+            scope.cancel()
+    release.set()
+
+    (event,) = events
+    assert isinstance(event, CancelledEvent)
+    assert (event.outcome, event.error) == (Outcome.UNKNOWN, None)
+    assert event.intent is not None
+
+
+async def test_a_wait_inside_a_mutation_ends_with_the_task() -> None:
+    """While a host computes mergeability, nothing was sent: the cancellation ends the poll."""
+    events: list[Event] = []
+    fake, provider = wrapped(lambda: wait(3600.0), on_event=events.append)
+
+    with anyio.fail_after(10), anyio.CancelScope() as scope:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_create, provider)
+            await began(fake)
+            scope.cancel()
+
+    (event,) = events
+    assert isinstance(event, CancelledEvent)
+    assert (event.error, event.outcome) == ("RetryCancelledError", Outcome.NOT_APPLIED)
+
+
+async def test_a_mutation_in_the_queue_is_not_begun() -> None:
+    """Cancelled before its turn, it has sent nothing."""
+    release = threading.Event()
+    calls: list[int] = []
+
+    def act() -> Branch:
+        calls.append(1)
+        release.wait(10)
+        return BRANCH
+
+    fake, provider = wrapped(act, max_concurrency=1)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_create, provider)
+        await began(fake)
+        with anyio.move_on_after(0.01) as scope:
+            await provider.create_branch("a/b", "y", source="main")
+        release.set()
+
+    assert scope.cancelled_caught
+    assert calls == [1]
+
+
+async def test_concurrency_is_bounded() -> None:
+    """No more operations run at once than were allowed."""
+    lock = threading.Lock()
+    running = most = 0
+
+    def act() -> Branch:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        threading.Event().wait(0.001)
+        with lock:
+            running -= 1
+        return BRANCH
+
+    _, provider = wrapped(act, max_concurrency=3)
+    async with anyio.create_task_group() as tasks:
+        for _ in range(20):
+            tasks.start_soon(_create, provider)
+
+    assert most <= 3
+
+
+async def test_closing_closes_the_provider() -> None:
+    """Whoever builds one closes it, here by ``async with``."""
+    fake, provider = wrapped(lambda: None)
+
+    async with provider:
+        pass
+
+    assert fake.closed
+    assert "FakeProvider" in repr(provider)
+
+
+@pytest.mark.parametrize("wrong", [{"max_concurrency": 0}, {"grace": -1}])
+async def test_wrong_bounds_are_refused(wrong: dict[str, Any]) -> None:
+    """An unbounded or negative bound is an invalid request."""
+    with pytest.raises(InvalidRequestError):
+        wrapped(lambda: None, **wrong)
