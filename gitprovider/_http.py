@@ -88,11 +88,44 @@ _C = TypeVar("_C", bound=Client)
 
 
 class RemoteOperation(Operation, Generic[_C]):
-    """An operation that has borrowed a client. Every request of a remote provider passes through :meth:`request`."""
+    """An operation that has borrowed a client. Every request of a remote provider passes through :meth:`request`.
 
-    client: _C
-    endpoint = ""
-    method = ""
+    Attributes:
+        client: the borrowed client.
+        method, endpoint: the verb and the path's template of the last request.
+        find_existing: reads what has the name that this operation wants, for ``AlreadyExistsError.existing``.
+    """
+
+    def __init__(
+        self, name: str, repo: str, *, client: _C, authenticate: Callable[[RemoteOperation[_C]], None], **known: Any
+    ) -> None:
+        super().__init__(name, repo, **known)
+        self.client = client
+        self.method = ""
+        self.endpoint = ""
+        self.find_existing: Callable[[], Any] | None = None
+        self._authenticate = authenticate
+
+    @contextmanager
+    def arguments(self) -> Iterator[None]:
+        """The step that checks the arguments. Unlike every other, it does not see to the credential first."""
+        with super().before("check arguments"):
+            yield
+
+    @contextmanager
+    def before(self, step: str) -> Iterator[None]:
+        """A step that leaves nothing a user of the host can see; the credential is renewed in it if need be."""
+        with super().before(step):
+            self._authenticate(self)
+            yield
+
+    @contextmanager
+    def effect(self, step: str) -> Iterator[None]:
+        """The effect step. The credential is renewed before it, so that a failure of that is NOT_APPLIED."""
+        with super().before("authenticate"):
+            self._authenticate(self)
+        with super().effect(step):
+            yield
 
     def request(
         self,
@@ -174,9 +207,9 @@ def transport_error(exc: BaseException) -> GitProviderError | None:
     The outcome is what is known had this been the effect step: a request that certainly never reached the host is
     NOT_APPLIED, every other is UNKNOWN.
     """
-    chain = list(_chain(exc))
-    kinds = tuple(type(link) for link in chain)
-    if any(isinstance(link, ForeignOriginError) for link in chain):
+    links = list(chain(exc))
+    kinds = tuple(type(link) for link in links)
+    if any(isinstance(link, ForeignOriginError) for link in links):
         return UnexpectedResponseError(
             "the request would have left the configured origin and was not sent", outcome=Outcome.NOT_APPLIED
         )
@@ -187,7 +220,7 @@ def transport_error(exc: BaseException) -> GitProviderError | None:
         error.transient = exc.cut
         return error
     if any(issubclass(kind, requests.exceptions.SSLError | urllib3.exceptions.SSLError) for kind in kinds):
-        text = " ".join(str(link) for link in chain).lower()
+        text = " ".join(str(link) for link in links).lower()
         if "timed out" in text or "eof occurred" in text:
             return _lost("the TLS handshake was not finished in time")
         return ProviderUnavailableError(
@@ -234,7 +267,8 @@ def _lost(message: str) -> ProviderUnavailableError:
     return ProviderUnavailableError(message, outcome=Outcome.UNKNOWN)
 
 
-def _chain(exc: BaseException) -> Iterator[BaseException]:
+def chain(exc: BaseException) -> Iterator[BaseException]:
+    """``exc`` and every exception that it came from or holds, each once."""
     seen: set[int] = set()
     stack: list[BaseException | None] = [exc]
     while stack:

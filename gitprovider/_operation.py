@@ -147,7 +147,8 @@ class Operation:
         except Exception as exc:
             error = self._finished(exc, step, effect)
             # Frames of the SDK hold the Authorization header; so the cause keeps its type and text alone.
-            cause = error.__cause__ if error is exc else exc
+            cause = error.__cause__ if error is exc or error.__cause__ is not None else exc
+            bare(exc)
             raise error.with_traceback(None) from (bare(cause) if cause is not None else None)
 
     def _finished(self, exc: Exception, step: str, effect: bool) -> GitProviderError:
