@@ -7,7 +7,17 @@ import sys
 
 TYPE_CHECKING = False  # typing's own is the same to a type checker, and costs more than the rest of this module
 if TYPE_CHECKING:
+    from gitprovider.bootstrap import BootstrapReport, bootstrap
     from gitprovider.contract import GitProviderContract, optional
+    from gitprovider.ensure import (
+        Ensured,
+        ensure_branch,
+        ensure_files,
+        ensure_merged,
+        ensure_protection,
+        ensure_pull_request,
+        ensure_repo,
+    )
     from gitprovider.enums import MergeMethod, NotMergeableReason, Outcome, PullRequestState, Visibility
     from gitprovider.errors import (
         AlreadyExistsError,
@@ -41,6 +51,7 @@ if TYPE_CHECKING:
         PutFile,
         Repo,
     )
+    from gitprovider.resolve import InspectableProvider, Resolution, Verdict, resolve
     from gitprovider.retry import RetryOptions, cancel_on, with_retry
     from gitprovider.state import HostState, TreeEntry
 
@@ -48,16 +59,19 @@ __all__ = [
     "AlreadyExistsError",
     "AuthenticationError",
     "Author",
+    "BootstrapReport",
     "Branch",
     "BranchProtection",
     "Commit",
     "ConflictError",
     "DeleteFile",
+    "Ensured",
     "FileChange",
     "GitProviderContract",
     "GitProviderError",
     "HeadMovedError",
     "HostState",
+    "InspectableProvider",
     "Intent",
     "InvalidRequestError",
     "MergeMethod",
@@ -75,20 +89,40 @@ __all__ = [
     "RateLimitedError",
     "Repo",
     "RepoMovedError",
+    "Resolution",
     "RetryCancelledError",
     "RetryOptions",
     "Step",
     "TreeEntry",
     "UnexpectedResponseError",
     "UnsupportedOptionError",
+    "Verdict",
     "Visibility",
+    "bootstrap",
     "cancel_on",
+    "ensure_branch",
+    "ensure_files",
+    "ensure_merged",
+    "ensure_protection",
+    "ensure_pull_request",
+    "ensure_repo",
     "optional",
+    "resolve",
     "with_retry",
 ]
 
 _HOME = {
+    "bootstrap": ("BootstrapReport", "bootstrap"),
     "contract": ("GitProviderContract", "optional"),
+    "ensure": (
+        "Ensured",
+        "ensure_branch",
+        "ensure_files",
+        "ensure_merged",
+        "ensure_protection",
+        "ensure_pull_request",
+        "ensure_repo",
+    ),
     "enums": ("MergeMethod", "NotMergeableReason", "Outcome", "PullRequestState", "Visibility"),
     "errors": (
         "AlreadyExistsError",
@@ -122,6 +156,7 @@ _HOME = {
         "PutFile",
         "Repo",
     ),
+    "resolve": ("InspectableProvider", "Resolution", "Verdict", "resolve"),
     "retry": ("RetryOptions", "cancel_on", "with_retry"),
     "state": ("HostState", "TreeEntry"),
 }

@@ -1,0 +1,655 @@
+"""From a directory to a repository with a protected branch: one call that can be run again until it is done."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Generic, NoReturn, TypeVar
+
+from gitprovider._json import envelope, plain
+from gitprovider.checks import check_bool, check_branch, check_enum, check_repo_path, check_seconds, check_text, refuse
+from gitprovider.contract import optional
+from gitprovider.ensure import (
+    Ensured,
+    ensure_branch,
+    ensure_files,
+    ensure_merged,
+    ensure_protection,
+    ensure_pull_request,
+    ensure_repo,
+    look_files,
+    look_merged,
+    look_pull_request,
+    look_repo,
+)
+from gitprovider.enums import NotMergeableReason, Outcome, PullRequestState, Visibility
+from gitprovider.errors import (
+    ConflictError,
+    GitProviderError,
+    NotFoundError,
+    NotMergeableError,
+    ProviderUnavailableError,
+    RateLimitedError,
+)
+from gitprovider.models import (
+    MAX_CALL_BYTES,
+    Author,
+    Branch,
+    BranchProtection,
+    Commit,
+    MergeResult,
+    PullRequest,
+    PutFile,
+    Repo,
+)
+from gitprovider.resolve import InspectableProvider, resolve
+from gitprovider.retry import wait as _wait
+
+_T = TypeVar("_T")
+
+# How far a branch's first parents are followed to see whether it began on the default branch.
+_MAX_COMMITS = 100
+_FIRST_WAIT, _LONGEST_WAIT = 1.0, 10.0
+# Mutations that a host refuses for a while because it does not see the branch or commit that was just made.
+_LAGGING = ("commit_files", "open_pull_request", "merge_pull_request")
+# How a plan calls the branch whose name the host gives when it makes the repository.
+_UNMADE = "the default branch"
+
+# The change that the pull request brings when the caller names none.
+CHANGE_PATH = "BOOTSTRAP.md"
+_CHANGE_TEXT = """\
+# How this repository began
+
+Its files were committed to `{main}`,{beside} and this page came in by the first pull request, before `{main}` was
+protected. From now on, changes reach `{main}` by pull request.
+"""
+
+
+class StepStatus(StrEnum):
+    """How a step ended."""
+
+    DONE = "done"
+    ALREADY_THERE = "already there"
+    WOULD_DO = "would do"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepReport:
+    """One step of a bootstrap.
+
+    Attributes:
+        name: ``create_repo``, ``commit_files``, ``create_branch``, ``create_change_branch``, ``commit_change``,
+            ``open_pull_request``, ``merge_pull_request`` or ``protect_branch``.
+        target: what it is about: the repository, a branch, or a pull request.
+        status: how it ended.
+        detail: one readable line: what was, would be, or could not be changed.
+        value: the Repo, Commit, Branch, PullRequest, MergeResult or BranchProtection that is there now, or None.
+        error: for FAILED, why.
+        attempts: how many times the step was tried.
+    """
+
+    name: str
+    target: str
+    status: StepStatus
+    detail: str
+    value: Any = None
+    error: GitProviderError | None = None
+    attempts: int = 1
+
+    def to_json(self) -> dict[str, Any]:
+        """The attributes as plain JSON values, the error as its envelope."""
+        record = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "error"}
+        return {**plain(record), "error": None if self.error is None else envelope(self.error)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepStart:
+    """A step begins; ``name`` and ``target`` are as in StepReport."""
+
+    name: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepWait:
+    """A step is not through yet: it waits ``wait`` seconds before attempt ``attempt + 1``, or before the next look.
+
+    Attributes:
+        name, target: the step's, as in StepReport.
+        attempt: how many times the step was tried so far.
+        wait: seconds.
+        error: what the last attempt ended with; None when it succeeded and the host does not show it yet.
+    """
+
+    name: str
+    target: str
+    attempt: int
+    wait: float
+    error: GitProviderError | None = None
+
+
+StepEvent = StepStart | StepWait | StepReport
+OnStep = Callable[[StepEvent], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BootstrapReport:
+    """What a bootstrap did, or with ``plan`` would do, step by step; it ends with the first step that failed."""
+
+    provider: str
+    repo: str
+    plan: bool
+    steps: tuple[StepReport, ...]
+
+    @property
+    def error(self) -> GitProviderError | None:
+        """The error of the step that failed, or None."""
+        return next((step.error for step in self.steps if step.error is not None), None)
+
+    @property
+    def ok(self) -> bool:
+        """Whether no step failed."""
+        return self.error is None
+
+    def raise_for_error(self) -> None:
+        """Raise the error of the step that failed, if one did."""
+        if self.error is not None:
+            raise self.error
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as plain JSON values; a failed step has its error's envelope."""
+        return {
+            "provider": self.provider,
+            "repo": self.repo,
+            "plan": self.plan,
+            "ok": self.ok,
+            "steps": [step.to_json() for step in self.steps],
+        }
+
+
+def read_directory(source: str | os.PathLike[str]) -> list[PutFile]:
+    """Every file below ``source`` with its executable bit, sorted by path; ``.git`` and empty directories are left out.
+
+    Raises:
+        InvalidRequestError: it is no directory, holds no file, a symbolic link or something that is no file, cannot
+            be read, or is larger than one commit may be.
+    """
+    root = Path(source)
+    if not root.is_dir():
+        refuse("source", f"{str(root)!r} is not a directory")
+    files: list[PutFile] = []
+    size = 0
+    for full in _walk(root):
+        path = full.relative_to(root).as_posix()
+        mode = full.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            refuse("source", f"holds the symbolic link {path!r}; put a file there, or leave it out")
+        if not stat.S_ISREG(mode):
+            refuse("source", f"holds {path!r}, which is not a regular file")
+        data = PutFile(path=path, content=full).data()
+        size += len(data)
+        if size > MAX_CALL_BYTES:
+            refuse("source", f"holds more than {MAX_CALL_BYTES:,} bytes, the most that one commit may bring")
+        files.append(PutFile(path=path, content=data, executable=bool(mode & stat.S_IXUSR)))
+    if not files:
+        refuse("source", f"{str(root)!r} holds no file")
+    return sorted(files, key=lambda file: file.path)
+
+
+def _walk(root: Path) -> Iterator[Path]:
+    """Everything below ``root`` that is not a directory; a link to a directory is a link."""
+
+    def unreadable(exc: OSError) -> NoReturn:
+        refuse("source", f"cannot be read: {exc.filename!r}: {exc.strerror}")
+
+    for folder, folders, names in os.walk(root, onerror=unreadable):
+        links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
+        folders[:] = [name for name in folders if name != ".git" and name not in links]
+        yield from (Path(folder, name) for name in (*names, *links) if name != ".git")
+
+
+def bootstrap(
+    provider: InspectableProvider,
+    repo: str,
+    *,
+    source: str | os.PathLike[str],
+    description: str = "",
+    visibility: Visibility = Visibility.PRIVATE,
+    message: str = "Add the project",
+    author: Author | None = None,
+    develop: str | None = "develop",
+    pull_request: bool = False,
+    change: Sequence[PutFile] | None = None,
+    change_branch: str = "bootstrap",
+    change_title: str = "Say how this repository began",
+    rules: BranchProtection = BranchProtection(),
+    plan: bool = False,
+    within: float = 60.0,
+    on_step: OnStep | None = None,
+    sleep: Callable[[float], None] | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> BootstrapReport:
+    """Make a repository from a directory: its files on the default branch, ``develop`` from there, and protection.
+
+    The steps, in order: the repository; the files in one commit (a host may need two for a first one); the branch
+    ``develop``; with ``pull_request``, a branch with a change, its pull request, merged, the branch deleted; the
+    protection of the default branch. Each goes through ``ensure``: what is there is left as it is, what contradicts
+    stops the run. So the same call after a failure or a kill, at any step, finishes the job.
+
+    Hosts lag behind their own writes. After a step this waits, by reading, until the host shows it. A step is tried
+    again only when its error says that nothing was applied and that it is retryable (or is of the kind that a host
+    gives right after a creation of ours), all within ``within`` seconds. After a lost answer it looks, with
+    ``resolve``, and never sends again.
+
+    Args:
+        source: a directory. Files are read once, with their executable bit. Symbolic links are refused, ``.git`` is
+            left out.
+        description, visibility: of the repository; see ``ensure_repo``.
+        message, author: of the commit.
+        develop: the second branch; None makes none.
+        pull_request: bring ``change`` in by a pull request, before the default branch is protected.
+        change: the files of that pull request, none of which ``source`` may hold; None writes a page that says how
+            the repository began.
+        change_branch, change_title: the pull request's source branch, and its title and commit message.
+        rules: what the default branch is protected with, at least.
+        plan: read only, and report what each step would do.
+        within: seconds after a step's first try within which it may be tried again or become visible.
+        on_step: told when a step begins, waits and ends. What it raises ends the run.
+        sleep, clock, now: injectable; ``clock`` is monotonic seconds, ``now`` the present time, aware.
+
+    Returns:
+        The report; a step that failed is its last one. A GitProviderError of a step is reported, not raised: see
+        ``BootstrapReport.raise_for_error``.
+
+    Raises:
+        InvalidRequestError: an argument is wrong, or ``source`` cannot be used; found before any request.
+    """
+    check_repo_path(repo)
+    check_enum("visibility", visibility, Visibility)
+    check_text("message", message, empty=False, multiline=True)
+    check_text("change_title", change_title, empty=False, limit=255)
+    if develop is not None:
+        check_branch("develop", develop)
+    check_branch("change_branch", change_branch)
+    if change_branch == develop:
+        refuse("change_branch", f"is {change_branch!r}, the name of the develop branch")
+    check_bool("pull_request", pull_request)
+    check_bool("plan", plan)
+    check_seconds("within", within)
+    files = read_directory(source)
+    held = {file.path for file in files}
+    if change is not None and not pull_request:
+        refuse("change", "needs pull_request=True")
+    for path in [CHANGE_PATH] if change is None else [file.path for file in change]:
+        if pull_request and path in held:
+            refuse("change", f"touches {path!r}, which the source holds too: the pull request would undo the commit")
+    if change is not None and not change:
+        refuse("change", "must hold at least one file")
+    run = _Run(provider, repo, plan=plan, within=within, on_step=on_step, sleep=sleep, clock=clock, now=now)
+    try:
+        made = run.repository(description, visibility)
+        main = _UNMADE if made is None else made.default_branch
+        run.files("commit_files", main, files, message, author)
+        if develop is not None:
+            run.branch("create_branch", develop, main)
+        if pull_request:
+            files = list(change or [PutFile(path=CHANGE_PATH, content=_change_text(main, develop), executable=False)])
+            run.pull_request(files, change_branch, main, change_title, author)
+        run.protection(main, rules)
+    except _StepFailedError:
+        pass  # it is the last one of the report
+    return BootstrapReport(provider=provider.name, repo=repo, plan=plan, steps=tuple(run.reports))
+
+
+def _change_text(main: str, develop: str | None) -> str:
+    beside = f", `{develop}` was branched from there," if develop else ""
+    return _CHANGE_TEXT.format(main=main, beside=beside)
+
+
+class _StepFailedError(Exception):
+    """Ends the run; the step's report has the error."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Todo:
+    """What a look found to be missing, in words that follow "would"."""
+
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Step(Generic[_T]):
+    """One step: a look that reads only, and what makes the wished state. Both may be called again."""
+
+    name: str
+    target: str
+    look: Callable[[], _T | _Todo]
+    make: Callable[[], Ensured[_T]]
+    otherwise: str  # for a plan: what it would do when nothing can be looked at yet
+
+
+@dataclass(slots=True)
+class _Trail:
+    """How often a step was tried, and how long it waits next."""
+
+    attempts: int = 0
+    wait: float = _FIRST_WAIT
+
+
+class _Run:
+    """One run: its steps in order, each looked at, made and waited for."""
+
+    def __init__(
+        self,
+        provider: InspectableProvider,
+        repo: str,
+        *,
+        plan: bool,
+        within: float,
+        on_step: OnStep | None,
+        sleep: Callable[[float], None] | None,
+        clock: Callable[[], float],
+        now: Callable[[], datetime],
+    ) -> None:
+        self.reports: list[StepReport] = []
+        self._provider = provider
+        self._repo = repo
+        self._plan = plan
+        self._within = within
+        self._tell: OnStep = on_step or (lambda event: None)
+        self._sleep = sleep
+        self._clock = clock
+        self._now = now
+        self._made_something = False
+
+    def repository(self, description: str, visibility: Visibility) -> Repo | None:
+        def look() -> Repo | _Todo:
+            there = look_repo(self._provider, self._repo, description=description, visibility=visibility)
+            return there or _Todo(f"make a {Visibility(visibility)} repository")
+
+        return self._step(
+            _Step(
+                "create_repo",
+                self._repo,
+                look,
+                lambda: ensure_repo(self._provider, self._repo, description=description, visibility=visibility),
+                f"make a {Visibility(visibility)} repository",
+            )
+        )
+
+    def files(self, name: str, branch: str, files: Sequence[PutFile], message: str, author: Author | None) -> None:
+        def look() -> Commit | _Todo:
+            head, missing = look_files(self._provider, self._repo, branch, files)
+            if head is None or missing:
+                return _Todo(f"commit {len(missing)} of {len(files)} files")
+            return dataclasses.replace(self._provider.commit(self._repo, head), branch=branch)
+
+        self._step(
+            _Step(
+                name,
+                branch,
+                look,
+                lambda: ensure_files(self._provider, self._repo, branch, files, message=message, author=author),
+                f"commit {len(files)} files",
+            )
+        )
+
+    def branch(self, name: str, branch: str, main: str) -> None:
+        def look() -> Branch | _Todo:
+            return self._branch_from(branch, main)
+
+        self._step(_Step(name, branch, look, lambda: self._ensure_branch(branch, main), f"branch it from {main}"))
+
+    def pull_request(self, files: Sequence[PutFile], branch: str, main: str, title: str, author: Author | None) -> None:
+        def earlier() -> PullRequest | None:
+            found = self._provider.find_pull_requests(
+                self._repo, source_branch=branch, target_branch=main, state=PullRequestState.MERGED
+            )
+            return next((pull for pull in found if pull.title.strip() == title.strip()), None)
+
+        def look_branch() -> Branch | PullRequest | _Todo:
+            return earlier() or self._branch_from(branch, main)
+
+        def make_branch() -> Ensured[Branch | PullRequest]:
+            merged = earlier()
+            return Ensured(merged, changed=False) if merged else Ensured(*self._ensure_branch(branch, main))
+
+        def look_pull() -> PullRequest | _Todo:
+            there = look_pull_request(self._provider, self._repo, source_branch=branch, target_branch=main, title=title)
+            return there or _Todo(f"open {title!r} from {branch} to {main}")
+
+        pull: Branch | PullRequest | None = self._step(
+            _Step("create_change_branch", branch, look_branch, make_branch, f"branch it from {main}")
+        )
+        if isinstance(pull, PullRequest):
+            # Its branch may be gone, or be somebody's new one by now: neither is this run's to write to.
+            for name, target in (("commit_change", branch), ("open_pull_request", f"{branch} to {main}")):
+                self._report(name, target, StepStatus.ALREADY_THERE, pull)
+        else:
+            self.files("commit_change", branch, files, title, author)
+            pull = self._step(
+                _Step(
+                    "open_pull_request",
+                    f"{branch} to {main}",
+                    look_pull,
+                    lambda: ensure_pull_request(
+                        self._provider, self._repo, source_branch=branch, target_branch=main, title=title
+                    ),
+                    f"open {title!r}",
+                )
+            )
+        self._merge(None if pull is None else pull.number, branch, main)
+
+    def _merge(self, number: int | None, branch: str, main: str) -> None:
+        def look() -> MergeResult | _Todo:
+            if number is None:
+                return _Todo(f"merge it into {main} and delete {branch}")
+            pull, merge = look_merged(self._provider, self._repo, number, delete_source_branch=True)
+            if merge is None and pull.state is PullRequestState.MERGED:
+                return _Todo(f"delete {branch}; it is merged")
+            return merge or _Todo(f"merge it into {main} and delete {branch}")
+
+        def make() -> Ensured[MergeResult]:
+            assert number is not None  # only a plan goes on without a pull request
+            return ensure_merged(self._provider, self._repo, number, delete_source_branch=True)
+
+        target = f"{branch} to {main}" if number is None else f"pull request {number}"
+        self._step(_Step("merge_pull_request", target, look, make, f"merge it into {main} and delete {branch}"))
+
+    def protection(self, main: str, rules: BranchProtection) -> None:
+        def look() -> BranchProtection | _Todo:
+            held = self._provider.protection(self._repo, main)
+            missing = rules.missing_from(held or BranchProtection.nothing())
+            if held is None or missing:
+                return _Todo(f"protect it: {', '.join(missing) or 'without demands'}")
+            return held
+
+        self._step(
+            _Step(
+                "protect_branch",
+                main,
+                look,
+                lambda: ensure_protection(self._provider, self._repo, main, rules),
+                f"protect it: {', '.join(rules.missing_from(BranchProtection.nothing())) or 'without demands'}",
+            )
+        )
+
+    def _ensure_branch(self, branch: str, main: str) -> Ensured[Branch]:
+        there = self._branch_from(branch, main)
+        if isinstance(there, Branch):
+            return Ensured(there, changed=False)
+        return ensure_branch(self._provider, self._repo, branch, source=self._provider.head(self._repo, main))
+
+    def _branch_from(self, branch: str, main: str) -> Branch | _Todo:
+        """The branch, when it began on ``main``; both may have moved on since."""
+        provider, repo = self._provider, self._repo
+        head = optional(provider.head, repo, branch)
+        if head is None:
+            return _Todo(f"branch it from {main}")
+        if not provider.contains(repo, provider.head(repo, main), branch):
+            at: str | None = head
+            for _ in range(_MAX_COMMITS):
+                if at is None or provider.contains(repo, at, main):
+                    break
+                at = provider.commit(repo, at).parent
+            else:
+                at = None
+            if at is None:
+                raise ConflictError(
+                    f"the branch {branch} exists, is at {head}, and did not begin on {main}",
+                    provider=provider.name,
+                    repo=repo,
+                )
+        return Branch(name=branch, sha=head)
+
+    def _step(self, step: _Step[_T]) -> _T | None:
+        """Run one step; None is the value of what a plan would make."""
+        self._tell(StepStart(name=step.name, target=step.target))
+        trail = _Trail()
+        try:
+            if self._plan:
+                found = self._looked_up(step)
+                if isinstance(found, _Todo):
+                    self._report(step.name, step.target, StepStatus.WOULD_DO, None, detail=f"would {found.detail}")
+                    return None
+                value, changed = found, False
+            else:
+                value, changed = self._make(step, trail)
+        except GitProviderError as error:
+            self._report(
+                step.name, step.target, StepStatus.FAILED, None, detail=str(error), error=error, attempts=trail.attempts
+            )
+            raise _StepFailedError from None
+        status = StepStatus.DONE if changed else StepStatus.ALREADY_THERE
+        self._report(step.name, step.target, status, value, attempts=trail.attempts)
+        return value
+
+    def _looked_up(self, step: _Step[_T]) -> _T | _Todo:
+        """A look for a plan: what it stands on may be what an earlier step would make."""
+        if any(report.name == "create_repo" and report.status is StepStatus.WOULD_DO for report in self.reports):
+            return _Todo(step.otherwise)
+        try:
+            return step.look()
+        except NotFoundError:
+            return _Todo(step.otherwise)
+
+    def _make(self, step: _Step[_T], trail: _Trail) -> Ensured[_T]:
+        started = self._clock()
+        while True:
+            trail.attempts += 1
+            try:
+                ensured = step.make()
+                break
+            except GitProviderError as error:
+                if error.outcome is not Outcome.NOT_APPLIED:
+                    self._made_something = True
+                    return Ensured(self._found_after(step, trail, error), changed=True)
+                if not (error.retryable or self._may_lag(error)):
+                    raise
+                self._pause(step, trail, started, error)
+        if not ensured.changed:
+            return ensured
+        self._made_something = True
+        return Ensured(self._shown(step, trail), changed=True)
+
+    def _may_lag(self, error: GitProviderError) -> bool:
+        """Whether a host refuses like this, for a while, what stands on something that was made a moment ago."""
+        if not self._made_something:
+            return False
+        if isinstance(error, NotMergeableError):
+            return error.reason in (NotMergeableReason.PENDING, NotMergeableReason.UNKNOWN)
+        if isinstance(error, ConflictError):
+            # Only a refusal of the host's: what a look of ours found to contradict stays so.
+            return error.intent is not None and error.operation in _LAGGING
+        return isinstance(error, NotFoundError)
+
+    def _found_after(self, step: _Step[_T], trail: _Trail, error: GitProviderError) -> _T:
+        """What a step made whose answer was lost or whose end failed; the error where it did not, or not all of it."""
+        self._tell(self._waiting(step, trail, self._provider.settle, error))
+        try:
+            resolve(self._provider, error, wait=True, sleep=self._sleep, now=self._now)
+            found = step.look()
+        except GitProviderError as unseen:
+            raise error from unseen
+        if isinstance(found, _Todo):
+            raise error
+        return found
+
+    def _shown(self, step: _Step[_T], trail: _Trail) -> _T:
+        """Wait, by reading, until the host shows what was made."""
+        started = self._clock()
+        while True:
+            error: GitProviderError | None = None
+            try:
+                found = step.look()
+                if not isinstance(found, _Todo):
+                    return found
+            except (NotFoundError, ConflictError, ProviderUnavailableError, RateLimitedError) as unseen:
+                error = unseen
+            self._pause(step, trail, started, error)
+
+    def _pause(self, step: _Step[Any], trail: _Trail, started: float, error: GitProviderError | None) -> None:
+        """Wait before the next try or look; raise when the time is over."""
+        asked = None if error is None else error.retry_after
+        seconds = trail.wait if asked is None else asked
+        if self._clock() - started + seconds > self._within:
+            raise error or ProviderUnavailableError(
+                f"{step.name} succeeded, and the host did not show it within {self._within:g} seconds",
+                provider=self._provider.name,
+                operation=step.name,
+                repo=self._repo,
+            )
+        trail.wait = min(trail.wait * 2, _LONGEST_WAIT)
+        self._tell(self._waiting(step, trail, seconds, error))
+        _wait(seconds, self._sleep)
+
+    @staticmethod
+    def _waiting(step: _Step[Any], trail: _Trail, seconds: float, error: GitProviderError | None) -> StepWait:
+        return StepWait(name=step.name, target=step.target, attempt=trail.attempts, wait=seconds, error=error)
+
+    def _report(
+        self,
+        name: str,
+        target: str,
+        status: StepStatus,
+        value: Any,
+        *,
+        detail: str | None = None,
+        error: GitProviderError | None = None,
+        attempts: int = 1,
+    ) -> None:
+        report = StepReport(
+            name=name,
+            target=target,
+            status=status,
+            detail=_described(value) if detail is None else detail,
+            value=value,
+            error=error,
+            attempts=attempts,
+        )
+        self.reports.append(report)
+        self._tell(report)
+
+
+def _described(value: Any) -> str:
+    match value:
+        case Repo():
+            return f"{value.visibility}, {value.web_url}"
+        case Branch() | Commit():
+            return f"at {value.sha}"
+        case PullRequest():
+            return f"pull request {value.number}, {value.state}"
+        case MergeResult():
+            return f"merged as {value.sha}"
+        case BranchProtection():
+            return ", ".join(value.missing_from(BranchProtection.nothing())) or "without demands"
+    raise TypeError(f"no step yields {type(value).__name__}")
