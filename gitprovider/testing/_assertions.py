@@ -1,0 +1,127 @@
+"""Assertions that the cases share. Their failures say what was called, what came of it, and what the contract asks."""
+
+from __future__ import annotations
+
+import pickle
+import reprlib
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import ParamSpec, TypeVar
+
+import pytest
+
+from gitprovider.enums import Outcome
+from gitprovider.errors import GitProviderError, InvalidRequestError, UnsupportedOptionError
+from gitprovider.testing.rig import Rig
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_E = TypeVar("_E", bound=GitProviderError)
+
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = 120
+_short.maxlevel = 3
+
+
+def shown(call: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]) -> str:
+    """A call as a reader would write it, long values cut."""
+    given = [_short.repr(a) for a in args] + [f"{k}={_short.repr(v)}" for k, v in kwargs.items()]
+    return f"{getattr(call, '__name__', call)}({', '.join(given)})"
+
+
+def raised(kind: type[_E], call: Callable[_P, object], *args: _P.args, **kwargs: _P.kwargs) -> _E:
+    """``call`` raises ``kind``, well-formed, with whatever outcome."""
+    what = shown(call, args, kwargs)
+    try:
+        result = call(*args, **kwargs)
+    except kind as error:
+        _check_form(error, getattr(call, "__name__", ""), what)
+        return error
+    except GitProviderError as other:
+        pytest.fail(f"{what} raised {other!r}; the contract asks for {kind.__name__}")
+    pytest.fail(f"{what} returned {_short.repr(result)}; the contract asks for {kind.__name__}")
+
+
+def attempt(call: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T | GitProviderError:
+    """What ``call`` returns, or the well-formed error that it raises."""
+    try:
+        return call(*args, **kwargs)
+    except GitProviderError as error:
+        _check_form(error, getattr(call, "__name__", ""), shown(call, args, kwargs))
+        return error
+
+
+def refused(kind: type[_E], call: Callable[_P, object], *args: _P.args, **kwargs: _P.kwargs) -> _E:
+    """``call`` raises ``kind`` and says that nothing was applied."""
+    error = raised(kind, call, *args, **kwargs)
+    assert error.outcome is Outcome.NOT_APPLIED, f"{shown(call, args, kwargs)}: a refusal applies nothing"
+    assert error.completed == (), "nothing was applied, and yet steps are said to be completed"
+    return error
+
+
+def halfway(call: Callable[_P, object], *args: _P.args, **kwargs: _P.kwargs) -> GitProviderError:
+    """``call`` raises an error that says: the effect is there, and a later step failed."""
+    error = raised(GitProviderError, call, *args, **kwargs)
+    assert error.outcome is Outcome.PARTIAL, f"{error!r}: the effect step was done, so the outcome is PARTIAL"
+    assert error.completed, "PARTIAL, and nothing in `completed`"
+    assert not error.retryable, "PARTIAL is never safe to repeat"
+    return error
+
+
+def invalid(
+    rig: Rig, argument: str | tuple[str, ...], call: Callable[_P, object], *args: _P.args, **kwargs: _P.kwargs
+) -> None:
+    """``call`` raises InvalidRequestError for ``argument`` before any request."""
+    with nothing_sent(rig):
+        error = refused(InvalidRequestError, call, *args, **kwargs)
+    allowed = (argument,) if isinstance(argument, str) else argument
+    assert error.argument in allowed, (
+        f"{shown(call, args, kwargs)}: the error names the argument {error.argument!r}; it should be {argument!r}"
+    )
+    assert not error.retryable, "a wrong argument does not mend by itself"
+
+
+def unsupported(rig: Rig, option: str, call: Callable[_P, object], *args: _P.args, **kwargs: _P.kwargs) -> None:
+    """``call`` raises UnsupportedOptionError for ``option`` before any request."""
+    with nothing_sent(rig):
+        error = refused(UnsupportedOptionError, call, *args, **kwargs)
+    assert error.option == option, f"the error names the option {error.option!r}; it should be {option!r}"
+
+
+@contextmanager
+def nothing_sent(rig: Rig) -> Iterator[None]:
+    """Within the block the provider sends no request at all."""
+    before = rig.requests_seen()
+    yield
+    sent = rig.requests_seen() - before
+    assert sent == 0, f"{sent} request(s) were sent; this must be found before any"
+
+
+@contextmanager
+def mutations(rig: Rig, *, at_most: int, at_least: int = 0) -> Iterator[None]:
+    """Within the block the provider sends so many mutations."""
+    before = rig.mutations_seen()
+    yield
+    sent = rig.mutations_seen() - before
+    assert at_least <= sent <= at_most, (
+        f"{sent} mutation(s) were sent; from {at_least} to {at_most} were due, since a mutation is sent once"
+    )
+
+
+def eventually(read: Callable[[], _T], *, seconds: float = 10.0) -> _T:
+    """``read`` again until it gives something true: what the contract lets a host do moments later."""
+    give_up = time.monotonic() + seconds
+    while not (value := read()) and time.monotonic() < give_up:
+        time.sleep(0.1)
+    return value
+
+
+def _check_form(error: GitProviderError, operation: str, what: str) -> None:
+    assert error.operation == operation, f"{what}: the error says operation={error.operation!r}"
+    assert error.provider, f"{what}: the error does not name its provider"
+    assert error.message.strip(), f"{what}: the error has no message"
+    assert "\n" not in error.message, f"{what}: a message is one line, not {error.message!r}"
+    copy = pickle.loads(pickle.dumps(error))  # noqa: S301  made the line before
+    assert type(copy) is type(error), f"{what}: the error does not survive pickling"
+    assert str(copy) == str(error), f"{what}: the error does not survive pickling"

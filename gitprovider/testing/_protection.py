@@ -1,0 +1,203 @@
+"""Cases for protect_branch."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+
+from gitprovider.errors import NotFoundError, PermissionDeniedError
+from gitprovider.models import BranchProtection, PutFile
+from gitprovider.testing._assertions import invalid, refused, unsupported
+from gitprovider.testing._inputs import BAD_BRANCHES, SHA_LIKE
+from gitprovider.testing.rig import Rig
+
+# Each field alone, as strict as the cases need it. What needs a pull request asks for one.
+_ASKING: dict[str, BranchProtection] = {
+    "require_pull_request": BranchProtection(block_force_push=False),
+    "required_approvals": BranchProtection(required_approvals=2, block_force_push=False),
+    "required_checks": replace(BranchProtection.nothing(), required_checks=("build", "lint: ünï / 1")),
+    "dismiss_stale_approvals": BranchProtection(dismiss_stale_approvals=True, block_force_push=False),
+    "require_code_owner_review": BranchProtection(require_code_owner_review=True, block_force_push=False),
+    "require_linear_history": replace(BranchProtection.nothing(), require_linear_history=True),
+    "enforce_admins": BranchProtection(enforce_admins=True, block_force_push=False),
+    "block_force_push": replace(BranchProtection.nothing(), block_force_push=True),
+    "block_deletion": replace(BranchProtection.nothing(), block_deletion=True),
+}
+_FIELDS = [field.name for field in fields(BranchProtection)]
+
+
+def _option(field: str) -> str:
+    return f"protect_branch.{field}"
+
+
+def _held(rig: Rig, repo: str, branch: str) -> BranchProtection:
+    held = rig.protection(repo, branch)
+    assert held is not None, f"nothing protects {branch!r} on the host"
+    return held
+
+
+def _holds(held: BranchProtection, asked: BranchProtection) -> None:
+    weaker = asked.missing_from(held)
+    assert not weaker, f"{', '.join(weaker)}: what holds is weaker than the floor; {held!r}"
+
+
+class ProtectBranchCases:
+    """protect_branch."""
+
+    def test_protect_branch_a_branch_is_protected(self, rig: Rig) -> None:
+        """The host holds the default rules afterwards, and the value is what holds."""
+        repo = rig.given_repo()
+
+        value = rig.provider.protect_branch(repo, "main")
+
+        held = _held(rig, repo, "main")
+        _holds(held, BranchProtection())
+        assert value == held
+
+    @pytest.mark.parametrize("field", _FIELDS)
+    def test_protect_branch_each_rule_is_set_or_refused(self, rig: Rig, field: str) -> None:
+        """A rule that this host has holds afterwards; one that it has not is refused, never dropped."""
+        repo = rig.given_repo()
+        rules = _ASKING[field]
+        if not rig.supports(_option(field)):
+            unsupported(rig, _option(field), rig.provider.protect_branch, repo, "main", rules)
+            assert field not in BranchProtection.nothing().missing_from(rig.protection(repo, "main") or rules)
+            return
+
+        value = rig.provider.protect_branch(repo, "main", rules)
+
+        _holds(value, rules)
+        _holds(_held(rig, repo, "main"), rules)
+
+    @pytest.mark.parametrize("field", _FIELDS)
+    def test_protect_branch_what_holds_is_never_weakened(self, rig: Rig, field: str) -> None:
+        """False, 0 and () ask for nothing: a rule that held before holds afterwards."""
+        if not rig.supports(_option(field)):
+            pytest.skip(f"this host has no {field}")
+        repo = rig.given_repo()
+        before = _ASKING[field]
+        rig.given_protection(repo, "main", before)
+
+        value = rig.provider.protect_branch(repo, "main", BranchProtection.nothing())
+
+        _holds(value, before)
+        _holds(_held(rig, repo, "main"), before)
+
+    @pytest.mark.parametrize("field", _FIELDS)
+    def test_protect_branch_rules_are_added_to_what_holds(self, rig: Rig, field: str) -> None:
+        """The stricter of both is taken for every field."""
+        if not rig.supports(_option(field)):
+            pytest.skip(f"this host has no {field}")
+        repo = rig.given_repo()
+        before = _ASKING[field]
+        rig.given_protection(repo, "main", before)
+
+        value = rig.provider.protect_branch(repo, "main", BranchProtection())
+
+        _holds(value, before.stricter(BranchProtection()))
+        _holds(_held(rig, repo, "main"), before.stricter(BranchProtection()))
+
+    def test_protect_branch_the_greater_number_of_approvals_holds(self, rig: Rig) -> None:
+        """Neither the newer nor the older wins: the stricter does."""
+        if not rig.supports(_option("required_approvals")):
+            pytest.skip("this host has no required_approvals")
+        repo = rig.given_repo()
+
+        for asked, held in ((2, 2), (1, 2), (3, 3)):
+            value = rig.provider.protect_branch(repo, "main", BranchProtection(required_approvals=asked))
+            assert value.required_approvals == held
+            assert _held(rig, repo, "main").required_approvals == held
+
+    def test_protect_branch_required_checks_are_a_union(self, rig: Rig) -> None:
+        """Further checks join those that were required."""
+        if not rig.supports(_option("required_checks")):
+            pytest.skip("this host has no required_checks")
+        repo = rig.given_repo()
+        rig.provider.protect_branch(repo, "main", BranchProtection(required_checks=("lint",)))
+
+        value = rig.provider.protect_branch(repo, "main", BranchProtection(required_checks=("build",)))
+
+        assert value.required_checks == ("build", "lint")
+        assert _held(rig, repo, "main").required_checks == ("build", "lint")
+
+    def test_protect_branch_protecting_twice_changes_nothing(self, rig: Rig) -> None:
+        """The same floor again leaves what holds."""
+        repo = rig.given_repo()
+        first = rig.provider.protect_branch(repo, "main")
+
+        second = rig.provider.protect_branch(repo, "main")
+
+        assert second == first
+        assert _held(rig, repo, "main") == first
+
+    @pytest.mark.parametrize("branch", ["release/1.0", "a%2Fb#1", "grüße/\U0001f680", "a+b&c=d"])
+    def test_protect_branch_any_branch_can_be_protected(self, rig: Rig, branch: str) -> None:
+        """The name means this branch alone, whatever characters it has."""
+        repo = rig.given_repo()
+        rig.given_branch(repo, branch)
+
+        rig.provider.protect_branch(repo, branch)
+
+        _holds(_held(rig, repo, branch), BranchProtection())
+
+    def test_protect_branch_other_branches_stay_as_they_are(self, rig: Rig) -> None:
+        """Names that begin alike are not protected along with it."""
+        repo = rig.given_repo()
+        others = ["release-1", "releas", "x/release", "release.x"]
+        rig.given_branches(repo, ["release", *others])
+
+        rig.provider.protect_branch(repo, "release")
+
+        assert [name for name in others if rig.protection(repo, name) is not None] == []
+
+    def test_protect_branch_protection_moves_no_branch(self, rig: Rig) -> None:
+        """Heads are where they were."""
+        repo = rig.given_repo()
+        before = rig.branches(repo)
+
+        rig.provider.protect_branch(repo, "main")
+
+        assert rig.branches(repo) == before
+
+    def test_protect_branch_an_unknown_branch_is_not_found(self, rig: Rig) -> None:
+        """A branch must exist; no rule is left behind for one that does not."""
+        repo = rig.given_repo()
+        rig.given_branch(repo, "release-1")
+
+        refused(NotFoundError, rig.provider.protect_branch, repo, "release")
+
+        assert [name for name in rig.branches(repo) if name != "main" and rig.protection(repo, name)] == []
+
+    def test_protect_branch_an_empty_repository_has_no_branch_to_protect(self, rig: Rig) -> None:
+        """The default branch does not exist yet."""
+        refused(NotFoundError, rig.provider.protect_branch, rig.given_empty_repo(), "main")
+
+    def test_protect_branch_wrong_arguments_are_refused_before_any_request(self, rig: Rig) -> None:
+        """A pattern is no branch, and rules are a BranchProtection."""
+        repo = rig.given_repo()
+        wrong: list[Any] = [None, {}, {"require_pull_request": True}, True, "strict", ()]
+
+        for bad in (*BAD_BRANCHES, SHA_LIKE, "release/*"):
+            invalid(rig, "branch", rig.provider.protect_branch, repo, bad)
+        for bad in wrong:
+            invalid(rig, "rules", rig.provider.protect_branch, repo, "main", bad)
+
+    def test_protect_branch_a_direct_commit_is_refused_from_then_on(self, rig: Rig) -> None:
+        """A branch that requires pull requests takes no commit, and stays where it was."""
+        repo = rig.given_repo()
+        rules = BranchProtection(enforce_admins=rig.supports(_option("enforce_admins")))
+        rig.provider.protect_branch(repo, "main", rules)
+        before = rig.branches(repo)
+
+        refused(
+            PermissionDeniedError,
+            rig.provider.commit_files,
+            repo,
+            "main",
+            [PutFile(path="a.txt", content="a")],
+            message="Add a.txt",
+        )
+
+        assert rig.branches(repo) == before

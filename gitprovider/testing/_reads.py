@@ -1,0 +1,226 @@
+"""Cases for get_repo and list_branches, and for what every operation has in common."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC
+
+import pytest
+
+from gitprovider.contract import optional
+from gitprovider.enums import Visibility
+from gitprovider.errors import GitProviderError, InvalidRequestError, NotFoundError, RepoMovedError
+from gitprovider.intent import Intent
+from gitprovider.models import BranchProtection
+from gitprovider.testing._assertions import invalid, mutations, nothing_sent, refused
+from gitprovider.testing._inputs import BAD_REPOS, CALLS, GOOD_BRANCHES, READS
+from gitprovider.testing.rig import Rig
+
+
+class EveryOperationCases:
+    """What holds for all eight operations."""
+
+    @pytest.mark.parametrize("operation", CALLS)
+    def test_a_malformed_path_is_refused_before_any_request(self, rig: Rig, operation: str) -> None:
+        """A URL, an outer slash, an empty part, a control character or another type is no repository path."""
+        for bad in BAD_REPOS:
+            call, args, kwargs = CALLS[operation](rig.provider, bad)
+            invalid(rig, "repo", call, *args, **kwargs)
+
+    @pytest.mark.parametrize("operation", [name for name in CALLS if name != "create_repo"])
+    def test_an_unknown_repository_is_not_found(self, rig: Rig, operation: str) -> None:
+        """A repository that is not there is NotFoundError, which names it."""
+        repo = rig.fresh_path()
+        call, args, kwargs = CALLS[operation](rig.provider, repo)
+
+        error = refused(NotFoundError, call, *args, **kwargs)
+
+        assert error.repo == repo
+        assert not rig.exists(repo)
+
+    @pytest.mark.parametrize("operation", [name for name in CALLS if name not in READS])
+    def test_a_failed_mutation_carries_its_intent(self, rig: Rig, operation: str) -> None:
+        """The error of a mutation holds the record with which to look afterwards; it survives JSON."""
+        repo = rig.given_repo() if operation == "create_repo" else rig.fresh_path()
+        call, args, kwargs = CALLS[operation](rig.provider, repo)
+
+        intent = refused(GitProviderError, call, *args, **kwargs).intent
+
+        assert intent is not None, "a mutation's error has an intent"
+        assert (intent.operation, intent.repo) == (operation, repo)
+        assert Intent.from_json(json.loads(json.dumps(intent.to_json()))) == intent
+
+    @pytest.mark.parametrize("operation", [name for name in CALLS if name not in ("get_repo", "create_repo")])
+    def test_a_renamed_repository_has_moved(self, rig: Rig, operation: str) -> None:
+        """At the old path every operation but get_repo is RepoMovedError, and nothing is sent to the new place."""
+        old = rig.given_repo()
+        rig.given_branch(old, "feature")
+        rig.given_commit(old, "feature", {"feature.txt": b"feature\n"})
+        if operation == "merge_pull_request":
+            rig.given_pull_request(old, source_branch="feature")
+        new = rig.given_renamed(old)
+        before = (rig.branches(new), rig.pull_requests(new), rig.protection(new, "main"))
+        call, args, kwargs = CALLS[operation](rig.provider, old)
+
+        error = refused(RepoMovedError, call, *args, **kwargs)
+
+        assert error.moved_to in (new, None)
+        assert (rig.branches(new), rig.pull_requests(new), rig.protection(new, "main")) == before
+
+
+class GetRepoCases:
+    """get_repo."""
+
+    def test_get_repo_a_repository_is_read(self, rig: Rig) -> None:
+        """The value says what the host has, in the contract's types."""
+        repo = rig.given_repo(description="Widgets, Größe 4", visibility=Visibility.PRIVATE)
+
+        value = rig.provider.get_repo(repo)
+
+        assert value.path == repo
+        assert value.description == "Widgets, Größe 4"
+        assert value.visibility is Visibility.PRIVATE
+        assert value.default_branch == "main"
+        assert value.archived is False
+        assert value.id, "a repository has an id"
+        assert value.provider, "a repository says whose it is"
+        assert value.web_url, "a repository has an address for people"
+        assert value.clone_url, "a repository has an address for Git"
+        assert value.created_at is None or value.created_at.tzinfo is UTC
+
+    def test_get_repo_a_public_repository_says_so(self, rig: Rig) -> None:
+        """The visibility is the host's."""
+        repo = rig.given_repo(visibility=Visibility.PUBLIC)
+
+        assert rig.provider.get_repo(repo).visibility is Visibility.PUBLIC
+
+    def test_get_repo_an_empty_repository_names_its_default_branch(self, rig: Rig) -> None:
+        """The default branch has a name before it exists."""
+        assert rig.provider.get_repo(rig.given_empty_repo()).default_branch == "main"
+
+    def test_get_repo_an_archived_repository_says_so(self, rig: Rig) -> None:
+        """``archived`` is the host's."""
+        repo = rig.given_repo()
+        rig.given_archived(repo)
+
+        assert rig.provider.get_repo(repo).archived is True
+
+    def test_get_repo_a_renamed_repository_is_read_at_its_new_place(self, rig: Rig) -> None:
+        """The old path still leads to it: ``path`` is the new one and ``id`` is the same."""
+        old = rig.given_repo()
+        before = rig.provider.get_repo(old)
+        new = rig.given_renamed(old)
+
+        value = rig.provider.get_repo(old)
+
+        assert value.path == new
+        assert value.id == before.id
+        assert value == rig.provider.get_repo(new)
+
+    def test_get_repo_two_repositories_have_two_ids(self, rig: Rig) -> None:
+        """An id is of one repository."""
+        ids = {rig.provider.get_repo(rig.given_repo()).id for _ in range(2)}
+
+        assert len(ids) == 2
+
+    def test_get_repo_reading_twice_gives_equal_values(self, rig: Rig) -> None:
+        """Values compare by what they hold."""
+        repo = rig.given_repo()
+
+        assert rig.provider.get_repo(repo) == rig.provider.get_repo(repo)
+
+    def test_get_repo_reading_changes_nothing(self, rig: Rig) -> None:
+        """A read sends no mutation."""
+        repo = rig.given_repo()
+
+        with mutations(rig, at_most=0):
+            rig.provider.get_repo(repo)
+
+    def test_get_repo_a_name_that_another_one_begins_with_is_not_found(self, rig: Rig) -> None:
+        """A path is looked up exactly, never by its beginning."""
+        repo = rig.given_repo()
+
+        refused(NotFoundError, rig.provider.get_repo, repo[:-1])
+
+    def test_get_repo_optional_makes_a_probe_of_it(self, rig: Rig) -> None:
+        """NotFoundError becomes None; another failure stays one."""
+        assert optional(rig.provider.get_repo, rig.fresh_path()) is None
+        with nothing_sent(rig), pytest.raises(InvalidRequestError):
+            optional(rig.provider.get_repo, "no path")
+
+
+class ListBranchesCases:
+    """list_branches."""
+
+    def test_list_branches_an_empty_repository_has_no_branch(self, rig: Rig) -> None:
+        """No commit, no branch, no error."""
+        assert rig.provider.list_branches(rig.given_empty_repo()) == []
+
+    def test_list_branches_each_branch_has_its_own_head(self, rig: Rig) -> None:
+        """Names and shas are those of the host."""
+        repo = rig.given_repo()
+        rig.given_branch(repo, "develop")
+        rig.given_commit(repo, "develop", {"a.txt": b"a\n"})
+
+        listed = {b.name: b.sha for b in rig.provider.list_branches(repo)}
+
+        assert listed == rig.branches(repo)
+        assert listed["develop"] != listed["main"]
+
+    def test_list_branches_names_are_sorted_by_code_points(self, rig: Rig) -> None:
+        """The order is the same on every host and in every locale."""
+        repo = rig.given_repo()
+        names = ["zz", "a", "feature/x", "feature0", "feature-x", "B", "ä", "日本", "_", "A"]
+        rig.given_branches(repo, names)
+
+        listed = [b.name for b in rig.provider.list_branches(repo)]
+
+        assert listed == sorted([*names, "main"])
+
+    def test_list_branches_any_name_that_git_takes_is_listed_as_it_is(self, rig: Rig) -> None:
+        """No name is decoded, encoded, folded or cut on the way."""
+        repo = rig.given_repo()
+        rig.given_branches(repo, GOOD_BRANCHES)
+
+        listed = {b.name for b in rig.provider.list_branches(repo)}
+
+        assert listed == {*GOOD_BRANCHES, "main"}
+
+    @pytest.mark.parametrize("count", [99, 100, 101, 200, 1000])
+    def test_list_branches_every_page_is_read(self, rig: Rig, count: int) -> None:
+        """However many branches there are, each comes once, also when they end where a page ends."""
+        repo = rig.given_repo()
+        names = [f"b{i:04}" for i in range(count - 1)]
+        rig.given_branches(repo, names)
+
+        listed = [b.name for b in rig.provider.list_branches(repo)]
+
+        assert len(listed) == count, f"{count} branches, and {len(listed)} were listed"
+        assert listed == sorted([*names, "main"])
+
+    def test_list_branches_protection_is_told(self, rig: Rig) -> None:
+        """``protected`` is True where a rule applies and False where none does; None where the host does not say."""
+        repo = rig.given_repo()
+        rig.given_branches(repo, ["free", "kept"])
+        rig.given_protection(repo, "kept", BranchProtection())
+
+        told = {b.name: b.protected for b in rig.provider.list_branches(repo)}
+
+        assert told["kept"] in (True, None)
+        assert told["free"] in (False, None)
+
+    def test_list_branches_a_deleted_branch_is_not_listed(self, rig: Rig) -> None:
+        """The list is of the present."""
+        repo = rig.given_repo()
+        sha = rig.given_branch(repo, "gone")
+        assert ("gone", sha) in [(b.name, b.sha) for b in rig.provider.list_branches(repo)]
+        rig.given_no_branch(repo, "gone")
+
+        assert [b.name for b in rig.provider.list_branches(repo)] == ["main"]
+
+    def test_list_branches_listing_changes_nothing(self, rig: Rig) -> None:
+        """A read sends no mutation."""
+        repo = rig.given_repo()
+
+        with mutations(rig, at_most=0):
+            rig.provider.list_branches(repo)
