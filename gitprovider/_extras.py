@@ -18,7 +18,7 @@ class MissingExtraError(GitProviderError, ImportError):
 
 
 def missing_extra(extra: str, cause: ImportError) -> ImportError:
-    """The error for a failed import: ``except ImportError as exc: raise missing_extra("local", exc) from None``.
+    """The error to raise for a failed import of an extra's dependency, which ``cause`` is, instead of ``cause``.
 
     An ImportError from within an installed dependency is given back as it is: installing again would not help.
     """

@@ -1,1 +1,15 @@
-"""TODO."""
+"""The local forge: a Git host in a folder, and the provider that speaks to it."""
+
+from gitprovider._extras import missing_extra
+
+try:
+    import pygit2 as _pygit2  # noqa: F401
+except ImportError as exc:
+    raise missing_extra("local", exc) from None
+
+from gitprovider.local.forge import Forge
+from gitprovider.local.records import PullRecord, RepoRecord, Rule
+from gitprovider.local.repository import CommitRecord
+from gitprovider.local.rules import strictest
+
+__all__ = ["CommitRecord", "Forge", "PullRecord", "RepoRecord", "Rule", "strictest"]
