@@ -1,1 +1,28 @@
-"""TODO."""
+"""The command line. Importing this loads neither click nor rich, so that a missing extra is one line that names it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+MISSING_EXTRA = 2
+INTERRUPTED = 130
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; ``args`` are those of the process by default."""
+    try:
+        try:
+            from gitprovider.cli.main import run
+        except ModuleNotFoundError as exc:
+            package = (exc.name or "").partition(".")[0]
+            if package not in ("click", "rich"):
+                raise
+            sys.stderr.write(
+                f"gitprovider: the command line needs {package}, which is not installed\n"
+                "hint: pip install 'gitprovider[cli]'\n"
+            )
+            return MISSING_EXTRA
+        return run(sys.argv[1:] if args is None else list(args))
+    except KeyboardInterrupt:
+        return INTERRUPTED

@@ -1,0 +1,122 @@
+"""What every command starts with: the global options, and the provider that they name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import click
+
+from gitprovider.cli.output import Output
+from gitprovider.connect import PROVIDERS, Provider, connect
+from gitprovider.retry import RetryOptions
+
+TOKEN_VARIABLES = ("GITPROVIDER_TOKEN", "GITHUB_TOKEN", "GITLAB_TOKEN")
+DEFAULT_RETRIES = RetryOptions().max_attempts - 1
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+class App:
+    """The global options as given, and where to print. An option that was not given is None.
+
+    Attributes:
+        provider_name, root, url, retries, timeout: the options.
+        out: where everything is printed.
+    """
+
+    def __init__(self, out: Output) -> None:
+        self.out = out
+        self.provider_name: str | None = None
+        self.root: str | None = None
+        self.url: str | None = None
+        self.retries: int | None = None
+        self.timeout: int | None = None
+
+    @contextmanager
+    def provider(self, default: str | None = None) -> Iterator[Provider]:
+        """The provider that the options name, else ``default``, else the environment's, else the local one."""
+        name = self.provider_name or default or os.environ.get("GITPROVIDER_PROVIDER") or "local"
+        remote = name != "local"
+        for option, value in (("--timeout", self.timeout), ("--url", self.url)):
+            if value is not None and not remote:
+                raise click.UsageError(f"{option} is for github and gitlab: the local forge sends no requests.")
+        if self.root is not None and remote:
+            raise click.UsageError(f"--root is for the local forge: {name} has --url.")
+        # The local forge's reads do not fail for a while, so that no number of further tries changes anything there.
+        retry = RetryOptions(max_attempts=1 + (DEFAULT_RETRIES if self.retries is None else self.retries))
+        with connect(
+            name,
+            root=self.root,
+            url=self.url,
+            timeout=self.timeout,
+            retry=retry if remote else None,
+            on_event=self.out.on_event,
+        ) as provider:
+            yield provider
+
+
+def _store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    app: App = ctx.find_root().obj
+    if param.name == "as_json":
+        app.out.as_json |= bool(value)
+    elif value is not None and param.name is not None:
+        setattr(app, param.name, value)
+
+
+_OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
+    (
+        ("--provider", "provider_name"),
+        {
+            "type": click.Choice(PROVIDERS),
+            "help": "The host's kind; otherwise GITPROVIDER_PROVIDER, and at last local.",
+        },
+    ),
+    (
+        ("--root",),
+        {
+            "type": click.Path(file_okay=False),
+            "help": "The local forge's folder; otherwise GITPROVIDER_ROOT.",
+        },
+    ),
+    (
+        ("--url",),
+        {
+            "help": "The host's address, such as https://git.example.org; otherwise GITPROVIDER_URL, GH_HOST or"
+            " CI_SERVER_URL, and at last github.com or gitlab.com."
+        },
+    ),
+    (
+        ("--retries",),
+        {
+            "type": click.IntRange(min=0, max=100),
+            "metavar": "N",
+            "help": f"Further tries of a read that fails for a while [default: {DEFAULT_RETRIES}; 0 turns retrying"
+            " off]. No mutation is ever repeated.",
+        },
+    ),
+    (
+        ("--timeout",),
+        {
+            "type": click.IntRange(min=1),
+            "metavar": "SECONDS",
+            "help": "How long to wait for the host's answer to one request [default: 15].",
+        },
+    ),
+    (("--json", "as_json"), {"is_flag": True, "help": "Print one JSON document and nothing else."}),
+)
+
+
+def global_options(*, hidden: bool = False) -> Callable[[_F], _F]:
+    """Add the global options, which are taken before and after the command's name."""
+
+    def decorate(function: _F) -> _F:
+        for names, settings in reversed(_OPTIONS):
+            option = click.option(
+                *names, **settings, callback=_store, expose_value=False, hidden=hidden, is_eager=names[0] == "--json"
+            )
+            function = option(function)
+        return function
+
+    return decorate

@@ -1,0 +1,55 @@
+"""A small project for the demonstration: text, a script, a picture, an empty file, and names that are not plain."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from pathlib import Path
+
+_README = """\
+# Widgets
+
+A project that `gitprovider demo` made. It has what real projects have, and what careless tools break: a script that is
+executable, a picture, an empty file, a file with Windows line endings, and a name with a space and an umlaut.
+"""
+_SOURCE = '''\
+"""Widgets."""
+
+
+def area(width: float, height: float) -> float:
+    """The area of a widget."""
+    return width * height
+'''
+_SCRIPT = """\
+#!/bin/sh
+set -eu
+echo "released $1"
+"""
+
+
+def _picture(width: int = 16, height: int = 16) -> bytes:
+    """A PNG of one colour gradient (https://www.w3.org/TR/png-3/)."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    rows = b"".join(b"\0" + bytes((x * 8 + y * 8) % 256 for x in range(width)) for y in range(height))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows, 9)) + chunk(b"IEND", b"")
+
+
+def write_project(folder: Path) -> None:
+    """Write the project's files below ``folder``, each time the same bytes."""
+    files = {
+        "README.md": _README.encode(),
+        "src/widgets/__init__.py": _SOURCE.encode(),
+        "src/widgets/py.typed": b"",
+        "scripts/release.sh": _SCRIPT.encode(),
+        "assets/logo.png": _picture(),
+        "docs/für Windows.txt": b"Lines end\r\nas they were written.\r\n",
+    }
+    for name, data in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        path.chmod(0o755 if name.endswith(".sh") else 0o644)

@@ -1,0 +1,79 @@
+"""What a command's end means: the exit code, and the envelope of a failure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gitprovider._extras import MissingExtraError
+from gitprovider._json import envelope
+from gitprovider.enums import Outcome
+from gitprovider.errors import (
+    AlreadyExistsError,
+    AuthenticationError,
+    ConflictError,
+    GitProviderError,
+    InvalidRequestError,
+    NotFoundError,
+    PermissionDeniedError,
+    ProviderUnavailableError,
+    RateLimitedError,
+    RepoMovedError,
+    RetryCancelledError,
+    UnexpectedResponseError,
+    UnsupportedOptionError,
+)
+from gitprovider.observe import OperationEvent
+
+OK = 0
+BUG = 1
+USAGE = 2
+NOT_FOUND = 3
+DENIED = 4
+CONFLICT = 5
+RATE_LIMITED = 6
+UNAVAILABLE = 7
+LOOK_FIRST = 8
+INTERRUPTED = 130
+BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
+
+_CODES: tuple[tuple[type[GitProviderError], int], ...] = (
+    (InvalidRequestError, USAGE),
+    (UnsupportedOptionError, USAGE),
+    (MissingExtraError, USAGE),
+    (NotFoundError, NOT_FOUND),
+    (RepoMovedError, NOT_FOUND),
+    (AuthenticationError, DENIED),
+    (PermissionDeniedError, DENIED),
+    (AlreadyExistsError, CONFLICT),
+    (ConflictError, CONFLICT),
+    (RateLimitedError, RATE_LIMITED),
+    (ProviderUnavailableError, UNAVAILABLE),
+    (UnexpectedResponseError, UNAVAILABLE),
+    (RetryCancelledError, INTERRUPTED),
+)
+
+
+def code_of(error: GitProviderError) -> int:
+    """The exit code of a failure. What may have taken effect comes first: it must be looked at before a repeat."""
+    if error.outcome is not Outcome.NOT_APPLIED:
+        return LOOK_FIRST
+    return next((code for kind, code in _CODES if isinstance(error, kind)), UNAVAILABLE)
+
+
+def usage_envelope(message: str, hint: str | None = None) -> dict[str, Any]:
+    """The envelope of a command that was not understood."""
+    return envelope(InvalidRequestError(message, hint=hint))
+
+
+def ended_envelope(kind: str, message: str, running: OperationEvent | None, hint: str | None = None) -> dict[str, Any]:
+    """The envelope of a command that ended by Ctrl+C or by a fault of our own, in the middle of ``running`` or not."""
+    known: dict[str, Any] = {}
+    if running is not None:
+        known = {
+            "provider": running.provider,
+            "operation": running.operation,
+            "repo": running.repo,
+            "outcome": running.outcome or Outcome.NOT_APPLIED,
+            "intent": running.intent,
+        }
+    return {**envelope(GitProviderError(message, hint=hint, **known)), "type": kind}

@@ -1,0 +1,182 @@
+"""The commands that do more than one operation: bootstrap, demo and resolve."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, TextIO
+
+import click
+
+from gitprovider._json import envelope, plain
+from gitprovider.bootstrap import BootstrapReport, StepEvent, StepReport, StepStart, StepWait, bootstrap
+from gitprovider.cli import exits
+from gitprovider.cli.app import App, global_options
+from gitprovider.cli.demo import write_project
+from gitprovider.cli.operations import author_option, parse_author, rules_options, visibility_option
+from gitprovider.enums import Outcome, Visibility
+from gitprovider.errors import GitProviderError
+from gitprovider.intent import Intent
+from gitprovider.models import BranchProtection, Repo
+from gitprovider.resolve import Verdict, resolve
+
+_DEMO_REPO = "acme/widgets"
+_RESOLVE_EXITS = {
+    Verdict.APPLIED: exits.OK,
+    Verdict.NOT_APPLIED: exits.OK,
+    Verdict.CONFLICT: exits.CONFLICT,
+    Verdict.UNDECIDED: exits.LOOK_FIRST,
+}
+
+
+@click.command("bootstrap")
+@click.argument("repo", metavar="REPO")
+@click.option(
+    "--from", "source", required=True, type=click.Path(), metavar="DIR", help="The directory whose files it gets."
+)
+@click.option("--description", default="", help="One line.")
+@visibility_option
+@click.option("--message", "-m", default="Add the project", show_default=True, help="Of the commit.")
+@author_option
+@click.option(
+    "--pull-request", is_flag=True, help="Bring a change in by a pull request before the branch is protected."
+)
+@click.option("--plan", is_flag=True, help="Only say what each step would change.")
+@rules_options
+@global_options(hidden=True)
+@click.pass_obj
+def bootstrap_command(
+    app: App,
+    /,
+    repo: str,
+    source: str,
+    description: str,
+    visibility: str,
+    message: str,
+    author: str | None,
+    pull_request: bool,
+    plan: bool,
+    **rules: Any,
+) -> int:
+    """Make REPO from a directory: its files, a develop branch, and a protected default branch.
+
+    It can be run again after any failure: what is there is left as it is, and what is missing is made.
+    """
+    report = _bootstrap(
+        app,
+        repo,
+        source=source,
+        description=description,
+        visibility=Visibility(visibility),
+        message=message,
+        author=parse_author(author),
+        pull_request=pull_request,
+        plan=plan,
+        rules=BranchProtection(**rules),
+    )
+    if app.out.as_json and report.ok:
+        app.out.document(report.to_json(), ())
+    return _ended(app, report)
+
+
+@click.command("demo")
+@click.argument("folder", type=click.Path(path_type=Path), default="demo")
+@global_options(hidden=True)
+@click.pass_obj
+def demo(app: App, folder: Path) -> int:
+    """Make a project below FOLDER [default: demo] and run bootstrap with a pull request on the local forge."""
+    if app.provider_name not in (None, "local"):
+        raise click.UsageError("demo runs on the local forge; use bootstrap for another host.")
+    app.provider_name = "local"
+    app.root = app.root or str(folder / "forge")
+    write_project(folder / "files")
+    report = _bootstrap(app, _DEMO_REPO, source=str(folder / "files"), pull_request=True)
+    if not report.ok:
+        return _ended(app, report)
+    with app.provider() as provider:
+        repo, branches = provider.get_repo(_DEMO_REPO), provider.list_branches(_DEMO_REPO)
+    app.out.document({**report.to_json(), "repository": plain(repo), "branches": plain(branches)}, ())
+    app.out.say("")
+    app.out.say(f"The repository is {repo.clone_url}")
+    for branch in branches:
+        app.out.say(f"  {branch.name} is at {branch.sha}{' and protected' if branch.protected else ''}")
+    app.out.say("Look at it with Git:")
+    for command in _git_commands(repo):
+        app.out.say(f"  {command}")
+    return exits.OK
+
+
+@click.command("resolve")
+@click.argument("file", type=click.File("r", encoding="utf-8"))
+@click.option("--wait", is_flag=True, help="Look again until a lost request can no longer take effect.")
+@global_options(hidden=True)
+@click.pass_obj
+def resolve_command(app: App, file: TextIO, wait: bool) -> int:
+    """Find out, with reads only, whether a failed mutation took effect.
+
+    FILE is what the failed command printed with --json; - is standard input. The exit code is 0 when it was applied
+    or was not, 5 when the host changed in another way, and 8 when that cannot be told (yet).
+    """
+    error = _read_failure(file)
+    name = error.intent.provider if error.intent is not None else None
+    with app.provider(default=name) as provider, app.out.working("looking at the host"):
+        resolution = resolve(provider, error, wait=wait)
+    rows: list[tuple[str, Any]] = [("verdict", resolution.verdict.value), ("detail", resolution.detail)]
+    if resolution.look_again_at is not None:
+        rows.append(("look again at", resolution.look_again_at.isoformat(timespec="seconds")))
+    app.out.document(resolution.to_json(), rows)
+    return _RESOLVE_EXITS[resolution.verdict]
+
+
+COMMANDS = (bootstrap_command, demo, resolve_command)
+
+
+def _bootstrap(app: App, repo: str, **arguments: Any) -> BootstrapReport:
+    with app.provider() as provider, app.out.working(f"making {repo}"):
+        steps: list[StepReport] = []
+        app.out.so_far = {"provider": provider.name, "repo": repo, "steps": []}
+
+        def tell(event: StepEvent) -> None:
+            match event:
+                case StepStart():
+                    app.out.progress(f"{event.name} {event.target}")
+                case StepWait():
+                    cause = "not visible yet" if event.error is None else event.error.message
+                    app.out.note(f"{event.name} {event.target}: {cause}; looking again in {event.wait:.1f} s")
+                case StepReport():
+                    steps.append(event)
+                    app.out.so_far = {**app.out.so_far, "steps": [step.to_json() for step in steps]}
+                    app.out.step(event.status.value, event.name, event.target, event.detail)
+
+        return bootstrap(provider, repo, on_step=tell, **arguments)
+
+
+def _ended(app: App, report: BootstrapReport) -> int:
+    if report.error is None:
+        return exits.OK
+    app.out.so_far = report.to_json()
+    app.out.failure(envelope(report.error))
+    return exits.code_of(report.error)
+
+
+def _git_commands(repo: Repo) -> tuple[str, ...]:
+    place = f"'{repo.clone_url}'" if " " in repo.clone_url else repo.clone_url
+    return (
+        f"git clone {place} widgets",
+        f"git -C {place} log --graph --oneline --all",
+        f"git -C {place} fsck --strict",
+    )
+
+
+def _read_failure(file: TextIO) -> GitProviderError:
+    """The failure that a command printed with ``--json``, or an intent alone, as a service may have stored it."""
+    try:
+        record = json.load(file)
+        record = record.get("error", record)
+        told = record.get("intent", record if "operation" in record and "type" not in record else None)
+        if told is None:
+            raise ValueError("it is no failure of a mutation: it holds no intent")
+        outcome = Outcome(record["outcome"]) if "intent" in record else Outcome.UNKNOWN
+        return GitProviderError(str(record.get("message", "")), outcome=outcome, intent=Intent.from_json(told))
+    except (ValueError, KeyError, AttributeError, TypeError) as exc:
+        raise click.UsageError(f"FILE cannot be used: {exc}") from None

@@ -1,0 +1,89 @@
+"""The command ``gitprovider``: its global options, and the one place where a failure becomes an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Any
+
+import click
+
+from gitprovider._json import envelope
+from gitprovider.cli import exits, jobs, operations
+from gitprovider.cli.app import TOKEN_VARIABLES, App, global_options
+from gitprovider.cli.output import Output
+from gitprovider.errors import GitProviderError
+
+_CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+@click.group(context_settings=_CONTEXT)
+@global_options()
+@click.version_option(version("gitprovider"), message="%(version)s")
+def cli() -> None:
+    """Repositories on GitHub, GitLab and a local forge, with the same eight operations.
+
+    A read survives transient failures; a mutation is sent once, and if its answer is lost, the exit code is 8 and
+    `gitprovider resolve` finds out.
+
+    Exit codes: 0 done, 2 usage or invalid request, 3 not found, 4 authentication or permission, 5 exists, conflict or
+    not mergeable, 6 rate limited, 7 unavailable, 8 outcome unknown or partial, 130 interrupted.
+
+    The global options may stand after the command as well.
+    """
+
+
+for _command in (*operations.COMMANDS, *jobs.COMMANDS):
+    cli.add_command(_command)
+
+
+def run(args: Sequence[str]) -> int:
+    """Run one command and return its exit code. Nothing but an exit code leaves here."""
+    # A locale that cannot show a character must not turn a success into a failure.
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    out = Output(secret for name in TOKEN_VARIABLES if (secret := os.environ.get(name)))
+    try:
+        try:
+            return _run(args, out)
+        except BrokenPipeError:
+            raise
+        except Exception as exc:
+            return _bug(exc, out)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough. What is left in the buffers must not raise again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exits.BROKEN_PIPE
+
+
+def _run(args: Sequence[str], out: Output) -> int:
+    try:
+        result: Any = cli.main(list(args), prog_name="gitprovider", obj=App(out), standalone_mode=False)
+        return result if isinstance(result, int) else exits.OK
+    except click.ClickException as exc:
+        out.as_json |= "--json" in args
+        out.failure(exits.usage_envelope(exc.format_message(), _usage_hint(exc)))
+        return exits.USAGE
+    except GitProviderError as exc:
+        out.failure(envelope(exc))
+        return exits.code_of(exc)
+    except (KeyboardInterrupt, click.Abort):
+        running = out.last if out.last is not None and out.last.error == KeyboardInterrupt.__name__ else None
+        out.failure(exits.ended_envelope("Interrupted", "interrupted", running))
+        return exits.INTERRUPTED
+
+
+def _usage_hint(exc: click.ClickException) -> str | None:
+    ctx = exc.ctx if isinstance(exc, click.UsageError) else None
+    return f"see `{ctx.command_path} --help`" if ctx is not None else None
+
+
+def _bug(exc: Exception, out: Output) -> int:
+    running = out.last if out.last is not None and out.last.error == type(exc).__name__ else None
+    text = f"{type(exc).__name__}: {exc}"
+    hint = "this is a bug of gitprovider; please report it with the command that you gave"
+    out.failure(exits.ended_envelope("InternalError", text, running, hint))
+    return exits.BUG

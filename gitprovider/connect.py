@@ -1,0 +1,297 @@
+"""Builds a provider from a name, arguments and the environment, and decides which host a token may go to.
+
+A token from the environment has one home, compared by exact name and port:
+
+* ``GITHUB_TOKEN``: github.com; where ``GH_HOST`` is set, that host instead.
+* ``GITLAB_TOKEN``: gitlab.com; where ``CI_SERVER_URL`` is set, that host instead.
+* ``GITPROVIDER_TOKEN``: the host in ``GITPROVIDER_URL``; where that is not set, the host given as ``url=``. It goes
+  before the other two, being named for this library. A repository's URL is data and gives it no home.
+
+A host's SDK is loaded when a provider for that host is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from gitprovider.checks import check_repo_path, check_text, refuse
+from gitprovider.contract import GitProviderContract
+from gitprovider.errors import AuthenticationError, InvalidRequestError
+from gitprovider.observe import Hook
+from gitprovider.retry import RetryOptions
+from gitprovider.state import HostState
+from gitprovider.urls import RepoUrl, Server, parse_repo_url, parse_server
+
+__all__ = ["Provider", "RepoUrl", "connect", "connect_repo", "parse_repo_url"]
+
+PROVIDERS = ("local", "github", "gitlab")
+
+
+class Provider(GitProviderContract, HostState, Protocol):
+    """What the providers of this package are: the contract, the reads of HostState, and a context manager."""
+
+    def supports(self, option: str) -> bool:
+        """Whether this host honours an option of ``gitprovider.options.OPTIONS``."""
+        ...
+
+    def close(self) -> None:
+        """Release connections. A closed provider refuses further calls."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Host:
+    """How a kind of host is reached.
+
+    Attributes:
+        module, build: where its provider is, and the extra or package that it needs.
+        public: the host that is meant without a setting; ``variable`` may name another.
+        token: the variable whose token goes there.
+        options: the arguments of ``connect`` that its provider has.
+    """
+
+    module: str
+    build: str
+    needs: str
+    options: frozenset[str]
+    public: str = ""
+    variable: str = ""
+    token: str = ""
+
+
+_REMOTE = frozenset({"timeout", "verify", "retry", "allow_http", "on_event", "settle"})
+_HOSTS = {
+    "local": _Host(
+        "gitprovider.local", "LocalProvider", "gitprovider[local]", frozenset({"on_event", "settle"}),
+    ),
+    "github": _Host(
+        "gitprovider.github", "GitHubProvider", "PyGithub", _REMOTE, "https://github.com", "GH_HOST", "GITHUB_TOKEN",
+    ),
+    "gitlab": _Host(
+        "gitprovider.gitlab", "GitLabProvider", "python-gitlab", _REMOTE | {"obey_rate_limit"},
+        "https://gitlab.com", "CI_SERVER_URL", "GITLAB_TOKEN",
+    ),
+}  # fmt: skip
+
+
+def connect(
+    name: str,
+    *,
+    root: str | os.PathLike[str] | None = None,
+    url: str | None = None,
+    token: str | None = None,
+    timeout: float | None = None,
+    verify: bool | str | None = None,
+    retry: RetryOptions | None = None,
+    allow_http: bool | None = None,
+    obey_rate_limit: bool | None = None,
+    settle: float | None = None,
+    on_event: Hook | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Provider:
+    """Build a provider. No request is sent; whoever builds it closes it.
+
+    Args:
+        name: ``local``, ``github`` or ``gitlab``.
+        root: local: the folder that the forge lives in; otherwise ``GITPROVIDER_ROOT``.
+        url: the host, such as ``https://git.example.org``; otherwise ``GITPROVIDER_URL``, ``GH_HOST`` or
+            ``CI_SERVER_URL``, and at last github.com or gitlab.com.
+        token: the credential for exactly this host; otherwise the environment's, by the rule above.
+        timeout, verify, retry, allow_http, obey_rate_limit, settle, on_event: as the provider's own constructor has
+            them; None leaves its default. One that the provider does not have is refused.
+        environ: read instead of ``os.environ``.
+
+    Raises:
+        InvalidRequestError: an argument or a variable is wrong or missing, or a package is not installed.
+        AuthenticationError: no token is given, and none in the environment is at home on this host.
+    """
+    env = os.environ if environ is None else environ
+    host = _HOSTS.get(name) if isinstance(name, str) else None
+    if host is None:
+        refuse("name", f"is {name!r}; allowed are {', '.join(PROVIDERS)}")
+    given = {
+        "timeout": timeout,
+        "verify": verify,
+        "retry": retry,
+        "allow_http": allow_http,
+        "obey_rate_limit": obey_rate_limit,
+        "settle": settle,
+        "on_event": on_event,
+    }
+    options = {option: value for option, value in given.items() if value is not None}
+    for option in options:
+        if option not in host.options:
+            refuse(option, f"is an option that {name} does not have")
+    if name == "local":
+        for argument, value in (("url", url), ("token", token)):
+            if value is not None:
+                refuse(argument, "is for github and gitlab; the local forge has a root")
+        return _load(name)(_root(root, env), **options)
+    if root is not None:
+        refuse("root", f"is for the local forge; {name} has a url")
+    server = _server(host, url, env)
+    secret = check_text("token", token, empty=False) if token is not None else None
+    return _remote(name, server, secret or _token(host, server, env, named=url is not None), options)
+
+
+def connect_repo(
+    url: str,
+    *,
+    hosts: Mapping[str, str] | None = None,
+    environ: Mapping[str, str] | None = None,
+    timeout: float | None = None,
+    verify: bool | str | None = None,
+    retry: RetryOptions | None = None,
+    allow_http: bool | None = None,
+    on_event: Hook | None = None,
+) -> tuple[Provider, str]:
+    """Build the provider for a repository's URL, and return it with the repository's full path.
+
+    The host is recognised exactly: github.com, gitlab.com, the one in ``GH_HOST``, the one in ``CI_SERVER_URL``, and
+    those in ``hosts``. The connection goes to the host as it was configured, never to what the URL spelled. A file URL
+    or an absolute path is a repository of the local forge that holds it.
+
+    Args:
+        url: as :func:`parse_repo_url` takes it.
+        hosts: further hosts, such as ``{"git.example.org": "gitlab"}``. A key may have a port and a path
+            (``git.example.org:8443/gitlab``) or be a URL. It says what the host is, and opens it to no token.
+
+    Raises:
+        InvalidRequestError: the URL is wrong, or its host is not known.
+        AuthenticationError: no token in the environment is at home on this host.
+    """
+    env = os.environ if environ is None else environ
+    place = parse_repo_url(url)
+    if place.scheme == "file":
+        root, path = _forge_of(place.path)
+        return connect("local", root=root, on_event=on_event, environ=env), path
+    given = {"timeout": timeout, "verify": verify, "retry": retry, "allow_http": allow_http, "on_event": on_event}
+    options = {option: value for option, value in given.items() if value is not None}
+    name, server, path = _recognised(place, hosts or {}, env)
+    return _remote(name, server, _token(_HOSTS[name], server, env, named=False), options), path
+
+
+def _recognised(place: RepoUrl, hosts: Mapping[str, str], env: Mapping[str, str]) -> tuple[str, Server, str]:
+    """The host that a repository is on, by its exact name and port, and the repository's path there."""
+    for name, server in _known(hosts, env):
+        if server.key != place.server.key or not f"/{place.path}".startswith(f"{server.base}/"):
+            continue
+        path = check_repo_path(f"/{place.path}".removeprefix(f"{server.base}/"), "url")
+        if name == "github" and path.count("/") != 1:
+            refuse("url", "names more than an owner and a repository, which is all that a GitHub path has")
+        return name, server, path
+    raise InvalidRequestError(
+        f"url: is on {place.server.netloc}, which is not a known host",
+        argument="url",
+        hint="known are github.com, gitlab.com, GH_HOST, CI_SERVER_URL and those given as hosts=",
+    )
+
+
+def _known(hosts: Mapping[str, str], env: Mapping[str, str]) -> Iterator[tuple[str, Server]]:
+    """Every known host; the longest base path first, so that a host below a path is not taken for its parent."""
+    known = []
+    for written, name in hosts.items():
+        if name not in ("github", "gitlab"):
+            refuse("hosts", f"says that a host is {name!r}; allowed are github, gitlab")
+        known.append((name, parse_server("hosts", written)))
+    for name in ("github", "gitlab"):
+        host = _HOSTS[name]
+        if env.get(host.variable):
+            known.append((name, parse_server(host.variable, env[host.variable])))
+        known.append((name, parse_server("url", host.public)))
+    return iter(sorted(known, key=lambda one: -len(one[1].base)))
+
+
+def _server(host: _Host, url: str | None, env: Mapping[str, str]) -> Server:
+    if url is not None:
+        server = parse_server("url", url)
+    elif env.get("GITPROVIDER_URL"):
+        server = parse_server("GITPROVIDER_URL", env["GITPROVIDER_URL"])
+    else:
+        return _home(host, env)
+    # The API's own address is github.com as well: a token for one is a token for the other.
+    public = parse_server("url", host.public)
+    return public if host.token == "GITHUB_TOKEN" and server.key == ("api.github.com", 443) else server  # noqa: S105
+
+
+def _home(host: _Host, env: Mapping[str, str]) -> Server:
+    named = env.get(host.variable)
+    return parse_server(host.variable, named) if named else parse_server("url", host.public)
+
+
+def _token(host: _Host, server: Server, env: Mapping[str, str], *, named: bool) -> str:
+    """The environment's token for ``server``; ``named`` is whether the caller chose that host by ``url=``."""
+    ours, bound = env.get("GITPROVIDER_TOKEN"), env.get("GITPROVIDER_URL")
+    if ours and (server.key == parse_server("GITPROVIDER_URL", bound).key if bound else named):
+        return ours
+    theirs = env.get(host.token)
+    home = _home(host, env)
+    if theirs and server.key == home.key:
+        return theirs
+    raise AuthenticationError(f"no token for {server.netloc}", hint=_why(host, server, home, env))
+
+
+def _why(host: _Host, server: Server, home: Server, env: Mapping[str, str]) -> str:
+    advice = f"set {host.token}" if server.key == home.key else "set GITPROVIDER_TOKEN and GITPROVIDER_URL"
+    kept = []
+    if env.get(host.token):
+        kept.append(f"{host.token} goes to {home.netloc} alone")
+    if env.get("GITPROVIDER_TOKEN"):
+        kept.append("GITPROVIDER_TOKEN goes to the host in GITPROVIDER_URL alone")
+    return "; ".join([*kept, f"{advice}, or give the token as an argument"])
+
+
+def _remote(name: str, server: Server, token: str, options: Mapping[str, Any]) -> Provider:
+    build = _load(name)
+    if name == "github":
+        return build(token, base_url=_github_api(server), **options)
+    return build(server.url, private_token=token, **options)
+
+
+def _github_api(server: Server) -> str:
+    # github.com and the hosts of GitHub Enterprise Cloud with data residency answer at api.HOST; a GitHub Enterprise
+    # Server answers below its own name, and its provider knows the path.
+    # https://docs.github.com/en/enterprise-cloud@latest/admin/data-residency/network-details-for-ghecom
+    resident = server.host.endswith(".ghe.com") and not server.host.startswith("api.")
+    if server.key == ("github.com", 443) or (resident and server.port == 443 and not server.base):
+        return f"https://api.{server.host}"
+    return server.url
+
+
+def _load(name: str) -> Callable[..., Provider]:
+    host = _HOSTS[name]
+    try:
+        build: Callable[..., Provider] = getattr(import_module(host.module), host.build)
+        return build
+    except ModuleNotFoundError as exc:
+        if exc.name is None or exc.name.partition(".")[0] == "gitprovider":
+            raise
+        raise InvalidRequestError(
+            f"name: {name} needs the package {exc.name}, which is not installed",
+            argument="name",
+            hint=f"pip install '{host.needs}'",
+        ) from None
+
+
+def _root(root: str | os.PathLike[str] | None, env: Mapping[str, str]) -> str:
+    value = root if root is not None else env.get("GITPROVIDER_ROOT") or None
+    if value is None:
+        refuse("root", "is missing: give the folder of the local forge, or set GITPROVIDER_ROOT")
+    if not isinstance(value, str | os.PathLike):
+        refuse("root", f"must be a path, not {type(value).__name__}")
+    return check_text("root", os.fspath(value), empty=False)
+
+
+def _forge_of(path: str) -> tuple[str, str]:
+    raise NotImplementedError(path)
