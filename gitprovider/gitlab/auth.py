@@ -1,0 +1,56 @@
+"""Credentials: a private (personal, project or group access) token, or an OAuth token."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from gitprovider.checks import refuse
+
+_TOKEN = re.compile(r"[!-~]+")
+
+
+class Credential:
+    """One token, under the name that python-gitlab has for its kind. It shows in no repr, and refuses to be pickled."""
+
+    __slots__ = ("_kind", "_token")
+
+    def __init__(self, *, private_token: str | None, oauth_token: str | None) -> None:
+        """Check that there is exactly one.
+
+        Raises:
+            InvalidRequestError: there is none, or both; or it is none that these endpoints take.
+        """
+        given = {name: token for name, token in (("private_token", private_token), ("oauth_token", oauth_token))}
+        # Rebound at once: a traceback through here holds the frame's names.
+        private_token = oauth_token = None
+        kinds = [name for name, token in given.items() if token is not None]
+        if len(kinds) != 1:
+            given.clear()
+            refuse("private_token", "or oauth_token must be given, and not both")
+        self._kind: str = kinds[0]
+        self._token: Any = given.pop(self._kind)
+        given.clear()
+        if not isinstance(self._token, str) or not _TOKEN.fullmatch(self._token):
+            refuse(self._kind, "must be a str of printable ASCII characters, without spaces around it")
+        if self._token.startswith("glcbt-"):
+            refuse(
+                self._kind,
+                "is a CI job token, which reaches none of the endpoints that are needed; "
+                "use a project or group access token with the scope api",
+            )
+
+    @property
+    def token(self) -> str:
+        """The token itself, for the redaction."""
+        return str(self._token)
+
+    def keywords(self) -> dict[str, str]:
+        """The keyword argument that python-gitlab takes it as."""
+        return {self._kind: self.token}
+
+    def __repr__(self) -> str:
+        return f"Credential({self._kind}=***)"
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        raise TypeError("a Credential holds a token and cannot be pickled")
