@@ -13,9 +13,10 @@ A host's SDK is loaded when a provider for that host is asked for.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -137,7 +138,8 @@ def connect(
         for argument, value in (("url", url), ("token", token)):
             if value is not None:
                 refuse(argument, "is for github and gitlab; the local forge has a root")
-        return _load(name)(_root(root, env), **options)
+        local: Provider = _load(name)(_root(root, env), **options)
+        return local
     if root is not None:
         refuse("root", f"is for the local forge; {name} has a url")
     server = _server(host, url, env)
@@ -253,10 +255,12 @@ def _why(host: _Host, server: Server, home: Server, env: Mapping[str, str]) -> s
 
 
 def _remote(name: str, server: Server, token: str, options: Mapping[str, Any]) -> Provider:
-    build = _load(name)
+    provider: Provider
     if name == "github":
-        return build(token, base_url=_github_api(server), **options)
-    return build(server.url, private_token=token, **options)
+        provider = _load(name)(token, base_url=_github_api(server), **options)
+    else:
+        provider = _load(name)(server.url, private_token=token, **options)
+    return provider
 
 
 def _github_api(server: Server) -> str:
@@ -269,11 +273,10 @@ def _github_api(server: Server) -> str:
     return server.url
 
 
-def _load(name: str) -> Callable[..., Provider]:
+def _load(name: str) -> Any:
     host = _HOSTS[name]
     try:
-        build: Callable[..., Provider] = getattr(import_module(host.module), host.build)
-        return build
+        return getattr(import_module(host.module), host.build)
     except ModuleNotFoundError as exc:
         if exc.name is None or exc.name.partition(".")[0] == "gitprovider":
             raise
@@ -293,5 +296,15 @@ def _root(root: str | os.PathLike[str] | None, env: Mapping[str, str]) -> str:
     return check_text("root", os.fspath(value), empty=False)
 
 
-def _forge_of(path: str) -> tuple[str, str]:
-    raise NotImplementedError(path)
+def _forge_of(directory: str) -> tuple[str, str]:
+    """The root of the local forge that holds the repository in ``directory``, and the repository's path there."""
+    place = Path(directory)
+    wanted = {place, place.with_name(f"{place.name}.git")}
+    for root in place.parents:
+        if not (root / "forge.sqlite3").is_file():
+            continue
+        with _load("local")(root) as provider:
+            for repo in provider.forge.repos():
+                if repo.git_dir in wanted:
+                    return str(root), repo.path
+    raise InvalidRequestError("url: is no repository of a local forge", argument="url")
