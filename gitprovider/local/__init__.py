@@ -7,9 +7,10 @@ try:
 except ImportError as exc:
     raise missing_extra("local", exc) from None
 
-from gitprovider.local.forge import Forge
+from gitprovider.local.forge import Forge, locate
+from gitprovider.local.provider import LocalProvider
 from gitprovider.local.records import PullRecord, RepoRecord, Rule
 from gitprovider.local.repository import CommitRecord
 from gitprovider.local.rules import strictest
 
-__all__ = ["CommitRecord", "Forge", "PullRecord", "RepoRecord", "Rule", "strictest"]
+__all__ = ["CommitRecord", "Forge", "LocalProvider", "PullRecord", "RepoRecord", "Rule", "locate", "strictest"]

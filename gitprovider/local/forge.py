@@ -152,8 +152,8 @@ class Forge:
 
     def repo(self, path: str) -> RepoRecord:
         """A repository by its path; letters' case does not matter."""
-        with self._database.reading() as db:
-            return find_repo(self._database, db, self.root, path)
+        with self._reading(path) as session:
+            return session.repo
 
     def repo_by_id(self, id: int) -> RepoRecord:  # noqa: A002 - the field's name
         """A repository by its id.
@@ -681,6 +681,22 @@ class Forge:
         """The states of the checks on a commit, by name."""
         with self._reading(path) as session:
             return session.checks(sha)
+
+
+def locate(directory: str | os.PathLike[str]) -> tuple[Path, str]:
+    """The root of the forge that a repository's directory belongs to, and the repository's full path.
+
+    Raises:
+        NotFoundError: no forge has this directory.
+    """
+    wanted = Path(directory).absolute()
+    for root in wanted.parents:
+        if (root / "forge.sqlite3").is_file():
+            for repo in Forge(root).repos():
+                if repo.git_dir == wanted:
+                    return root, repo.path
+            break
+    raise NotFoundError(f"{wanted} is not a repository of a local forge")
 
 
 def _free_directory(db: Any, path: str) -> str:
