@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
+from gitprovider.changes import read_changes
 from gitprovider.checks import check_branch, check_repo_path, check_source, is_sha, refuse
 from gitprovider.contract import optional
 from gitprovider.enums import MergeMethod, NotMergeableReason, PullRequestState, Visibility
@@ -239,9 +240,7 @@ def ensure_files(
     """
     check_repo_path(repo)
     check_branch("branch", branch)
-    changes = [_loaded(change) for change in changes]
-    if not changes:
-        refuse("changes", "must hold at least one change")
+    changes = read_changes(changes)  # in memory from here on: what is compared must be what is sent
     _settle(provider, after, settling, "commit_files", repo=repo, branch=branch)
     head, missing = look_files(provider, repo, branch, changes)
     if missing:
@@ -283,13 +282,6 @@ def blob_sha(data: bytes, *, wide: bool = False) -> str:
 
 def _sha1(data: bytes) -> hashlib._Hash:
     return hashlib.sha1(data, usedforsecurity=False)
-
-
-def _loaded(change: FileChange) -> FileChange:
-    """A PutFile with its content in memory: what is compared must be what is sent."""
-    if isinstance(change, PutFile):
-        return dataclasses.replace(change, content=change.data())
-    return change
 
 
 def ensure_pull_request(
