@@ -20,8 +20,9 @@ class MissingExtraError(GitProviderError, ImportError):
 def missing_extra(extra: str, cause: ImportError) -> ImportError:
     """The error to raise for a failed import of an extra's dependency, which ``cause`` is, instead of ``cause``.
 
-    An ImportError from within an installed dependency is given back as it is: installing again would not help.
+    Any other failure is given back as it is, such as one from within an installed dependency: installing again would
+    not help.
     """
-    if not isinstance(cause, ModuleNotFoundError):
+    if not isinstance(cause, ModuleNotFoundError) or (cause.name or "").partition(".")[0] in ("", "gitprovider"):
         return cause
     return MissingExtraError(f"{cause.name} is not installed; pip install 'gitprovider[{extra}]'", extra=extra)

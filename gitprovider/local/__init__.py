@@ -3,14 +3,21 @@
 from gitprovider._extras import missing_extra
 
 try:
-    import pygit2 as _pygit2  # noqa: F401
+    from gitprovider.local.forge import Forge, locate
+    from gitprovider.local.provider import LocalProvider
+    from gitprovider.local.records import PullRecord, RepoRecord, Rule
+    from gitprovider.local.repository import CommitRecord
+    from gitprovider.local.rules import strictest
 except ImportError as exc:
     raise missing_extra("local", exc) from None
 
-from gitprovider.local.forge import Forge, locate
-from gitprovider.local.provider import LocalProvider
-from gitprovider.local.records import PullRecord, RepoRecord, Rule
-from gitprovider.local.repository import CommitRecord
-from gitprovider.local.rules import strictest
-
-__all__ = ["CommitRecord", "Forge", "LocalProvider", "PullRecord", "RepoRecord", "Rule", "locate", "strictest"]
+__all__ = [
+    "CommitRecord",
+    "Forge",
+    "LocalProvider",
+    "PullRecord",
+    "RepoRecord",
+    "Rule",
+    "locate",
+    "strictest",
+]
