@@ -38,16 +38,17 @@ def make(root: Path, git_dir: Path, repo_id: int, default_branch: str, fill: Cal
         repository.free()
         fill(draft)
         if git_dir.exists():
+            if not _is_marked(git_dir):
+                raise ConflictError(f"{git_dir} is in the way, and no forge made it", hint="move it elsewhere")
             _discard(root, git_dir)
         git_dir.parent.mkdir(parents=True, exist_ok=True)
         os.rename(draft, git_dir)
 
 
 def remove(root: Path, git_dir: Path) -> None:
-    """Remove a repository's directory, if it is there.
+    """Remove a repository's directory, if it is there. A row named it until now, so that it is the forge's.
 
     Raises:
-        ConflictError: no forge made it.
         ProviderUnavailableError: the disk is read-only or failing.
     """
     with _disk(git_dir):
@@ -56,8 +57,6 @@ def remove(root: Path, git_dir: Path) -> None:
 
 
 def _discard(root: Path, git_dir: Path) -> None:
-    if not _is_marked(git_dir):
-        raise ConflictError(f"{git_dir} is in the way, and no forge made it", hint="move it elsewhere")
     trash = root / "tmp" / secrets.token_hex(8)
     trash.parent.mkdir(parents=True, exist_ok=True)
     os.rename(git_dir, trash)

@@ -22,16 +22,14 @@ from gitprovider.errors import (
     NotFoundError,
     NotMergeableError,
 )
-from gitprovider.local.merging import merge_commit
+from gitprovider.local.merging import merge_commit, merged_tree
 from gitprovider.local.records import PullRecord, pull_record, to_json
 from gitprovider.local.rules import missing_for_merge
-from gitprovider.local.session import Session
+from gitprovider.local.session import OnCommit, Session
 from gitprovider.models import Author
 
-OnCommit = Callable[[str | None, str], None]
-
 _EXPLAINED = {
-    NotMergeableReason.CLOSED: "it is not open",
+    NotMergeableReason.CLOSED: "it is not open, or one of its branches is gone",
     NotMergeableReason.DRAFT: "it is a draft",
     NotMergeableReason.REVIEWS: "the target branch demands approvals that are missing",
     NotMergeableReason.CHECKS: "the target branch demands checks that have not passed",
@@ -123,9 +121,8 @@ def open_one(
             )
         if session.git.merge_base(source, target) is None:
             raise ConflictError(f"{source_branch!r} and {target_branch!r} have no history in common")
-    number: int = session.write(
-        "UPDATE repos SET last_number = last_number + 1 WHERE id = ? RETURNING last_number", session.repo.id
-    ).fetchone()[0]
+    session.write("UPDATE repos SET last_number = last_number + 1 WHERE id = ?", session.repo.id)
+    number: int = session.write("SELECT last_number FROM repos WHERE id = ?", session.repo.id).fetchone()[0]
     session.write(
         "INSERT INTO pulls VALUES (?, ?, 'open', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, ?)",
         session.repo.id,
@@ -203,31 +200,62 @@ def close_all_of(session: Session, branch: str) -> None:
             save(session, record.replace(state=PullRequestState.CLOSED))
 
 
-def obstacle(session: Session, record: PullRecord, method: MergeMethod, *, bypass: bool) -> NotMergeableReason | None:
-    """What forbids the merge, conflicts aside, or None."""
-    branches_there = session.git.head(record.source_branch) and session.git.head(record.target_branch)
-    if record.state is not PullRequestState.OPEN or not branches_there:
-        return NotMergeableReason.CLOSED
-    if record.draft:
-        return NotMergeableReason.DRAFT
-    if bypass:
-        return None
-    return missing_for_merge(
-        session.protection(record.target_branch),
-        method,
-        approvals=len(record.approvals),
-        passed=session.checks(record.head_sha),
-    )
-
-
-def build(
-    session: Session, record: PullRecord, method: MergeMethod, *, message: str | None, committer: Author, at: datetime
+def prepare(
+    session: Session,
+    record: PullRecord,
+    method: MergeMethod,
+    *,
+    bypass: bool,
+    write: Callable[[], str],
 ) -> str:
-    """Write the commit that the target branch is to get, and return its sha; no ref names it yet.
+    """What ``write`` makes for the target branch, once nothing forbids the merge.
 
     Raises:
-        NotMergeableError: CONFLICT or METHOD.
+        NotMergeableError: the first of CLOSED, DRAFT, METHOD (by the repository's settings), CONFLICT, METHOD (a
+            rebase that would differ), REVIEWS, CHECKS and METHOD (linear history).
     """
+    branches_there = session.git.head(record.source_branch) and session.git.head(record.target_branch)
+    if record.state is not PullRequestState.OPEN or not branches_there:
+        raise _refused(record, NotMergeableReason.CLOSED)
+    if record.draft:
+        raise _refused(record, NotMergeableReason.DRAFT)
+    if session.repo.settings.get(f"allow_{method.value}") is False:
+        raise _refused(record, NotMergeableReason.METHOD, f"the repository does not admit {method.name}")
+    made = write()
+    if not bypass:
+        reason = missing_for_merge(
+            session.protection(record.target_branch),
+            method,
+            approvals=len(record.approvals),
+            passed=session.checks(record.head_sha),
+        )
+        if reason is not None:
+            raise _refused(record, reason)
+    return made
+
+
+def mergeability(
+    session: Session, number: int, method: MergeMethod, *, bypass: bool, committer: Author, at: datetime
+) -> NotMergeableReason | None:
+    """What a merge would be refused for. See Forge.mergeability."""
+    record = find(session, number)
+
+    def write() -> str:
+        if method is not MergeMethod.REBASE:
+            # The tree alone tells of conflicts; whoever asks again and again leaves no commits behind.
+            return merged_tree(session.git, record.base_sha, record.head_sha)
+        return _commit(session, record, method, message=None, committer=committer, at=at)
+
+    try:
+        prepare(session, record, method, bypass=bypass, write=write)
+    except NotMergeableError as error:
+        return error.reason
+    return None
+
+
+def _commit(
+    session: Session, record: PullRecord, method: MergeMethod, *, message: str | None, committer: Author, at: datetime
+) -> str:
     default = (
         f"{record.title} (#{record.number})"
         if method is MergeMethod.SQUASH
@@ -258,18 +286,19 @@ def merge(
 ) -> PullRecord:
     """Merge a pull request. See Forge.merge."""
     record = find(session, number)
-    reason = obstacle(session, record, method, bypass=bypass)
-    if reason is NotMergeableReason.CLOSED:
-        raise _refused(number, reason)
-    if expected_head is not None and expected_head != record.head_sha:
+    if record.state is PullRequestState.OPEN and expected_head not in (None, record.head_sha):
         raise HeadMovedError(
             f"the source branch {record.source_branch!r} is at {record.head_sha}, not at {expected_head}",
             expected=expected_head,
             actual=record.head_sha,
         )
-    if reason is not None:
-        raise _refused(number, reason)
-    sha = build(session, record, method, message=message, committer=committer, at=at)
+    sha = prepare(
+        session,
+        record,
+        method,
+        bypass=bypass,
+        write=lambda: _commit(session, record, method, message=message, committer=committer, at=at),
+    )
     save(session, record.replace(state=PullRequestState.MERGED, merge_commit_sha=sha))
     if on_commit is not None:
         on_commit(record.base_sha, sha)
@@ -279,8 +308,9 @@ def merge(
     return find(session, number)
 
 
-def _refused(number: int, reason: NotMergeableReason) -> NotMergeableError:
-    return NotMergeableError(f"pull request {number} cannot be merged: {_EXPLAINED[reason]}", reason=reason)
+def _refused(record: PullRecord, reason: NotMergeableReason, problem: str | None = None) -> NotMergeableError:
+    problem = problem or _EXPLAINED[reason]
+    return NotMergeableError(f"pull request {record.number} cannot be merged: {problem}", reason=reason)
 
 
 def approve(session: Session, number: int, user: str) -> None:

@@ -27,7 +27,9 @@ _APPLICATION_ID = 0x67706667
 _VERSION = 1
 # How long a writer waits for the others. SQLite is asked in short turns, since its own wait blocks Ctrl+C.
 LOCK_WAIT_SECONDS = 60.0
-_TURN_SECONDS = 0.1
+_TURN_MILLISECONDS = 100
+# Everything but the turn to write is held by others for moments only.
+_BUSY_SECONDS = 10.0
 
 _SCHEMA = f"""
 PRAGMA journal_mode = WAL;
@@ -44,11 +46,11 @@ CREATE TABLE repos (
     created_at TEXT NOT NULL,
     settings TEXT NOT NULL,
     last_number INTEGER NOT NULL DEFAULT 0
-) STRICT;
+);
 CREATE TABLE redirects (
     path TEXT PRIMARY KEY COLLATE NOCASE,
     repo_id INTEGER NOT NULL REFERENCES repos (id) ON DELETE CASCADE
-) STRICT;
+);
 CREATE TABLE pulls (
     repo_id INTEGER NOT NULL REFERENCES repos (id) ON DELETE CASCADE,
     number INTEGER NOT NULL,
@@ -66,7 +68,7 @@ CREATE TABLE pulls (
     merge_commit_sha TEXT,
     settings TEXT NOT NULL,
     PRIMARY KEY (repo_id, number)
-) STRICT;
+);
 CREATE UNIQUE INDEX one_open_pull ON pulls (repo_id, source_branch, target_branch) WHERE state = 'open';
 CREATE TABLE approvals (
     repo_id INTEGER NOT NULL,
@@ -75,14 +77,14 @@ CREATE TABLE approvals (
     sha TEXT NOT NULL,
     PRIMARY KEY (repo_id, number, user),
     FOREIGN KEY (repo_id, number) REFERENCES pulls (repo_id, number) ON DELETE CASCADE
-) STRICT;
+);
 CREATE TABLE checks (
     repo_id INTEGER NOT NULL REFERENCES repos (id) ON DELETE CASCADE,
     sha TEXT NOT NULL,
     name TEXT NOT NULL,
     state TEXT NOT NULL,
     PRIMARY KEY (repo_id, sha, name)
-) STRICT;
+);
 CREATE TABLE rules (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     repo_id INTEGER NOT NULL REFERENCES repos (id) ON DELETE CASCADE,
@@ -90,7 +92,7 @@ CREATE TABLE rules (
     protection TEXT NOT NULL,
     settings TEXT NOT NULL,
     UNIQUE (repo_id, pattern)
-) STRICT;
+);
 """
 
 
@@ -221,7 +223,7 @@ class Database:
     @contextmanager
     def _opened(self, name: str, *, fresh: bool = False) -> Iterator[sqlite3.Connection]:
         try:
-            connection = sqlite3.connect(name, timeout=_TURN_SECONDS, isolation_level=None)
+            connection = sqlite3.connect(name, timeout=_BUSY_SECONDS, isolation_level=None)
             try:
                 connection.row_factory = sqlite3.Row
                 if fresh or name == ":memory:":
@@ -240,14 +242,14 @@ class Database:
 
     def _begin(self, connection: sqlite3.Connection) -> None:
         deadline = time.monotonic() + LOCK_WAIT_SECONDS
-        while True:
+        connection.execute(f"PRAGMA busy_timeout = {_TURN_MILLISECONDS}")
+        while not connection.in_transaction:
             try:
                 connection.execute("BEGIN IMMEDIATE")
             except sqlite3.OperationalError as exc:
                 if not _is_busy(exc) or time.monotonic() >= deadline:
                     raise
-            else:
-                return
+        connection.execute(f"PRAGMA busy_timeout = {int(_BUSY_SECONDS * 1000)}")
 
     def _unavailable(self, exc: sqlite3.Error, outcome: Outcome = Outcome.NOT_APPLIED) -> ProviderUnavailableError:
         if _is_busy(exc):
@@ -275,9 +277,8 @@ class Database:
 
 
 def _is_busy(exc: sqlite3.Error) -> bool:
-    return getattr(exc, "sqlite_errorcode", None) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or (
-        getattr(exc, "sqlite_errorname", "") or ""
-    ).startswith("SQLITE_BUSY")
+    # The low byte is the primary code; SQLITE_BUSY_RECOVERY and its like are busy as well.
+    return getattr(exc, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def to_json(value: Any) -> str:

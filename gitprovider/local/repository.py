@@ -16,6 +16,7 @@ from typing import Any
 import pygit2
 from pygit2.enums import SortMode
 
+from gitprovider import checks
 from gitprovider.errors import (
     ConflictError,
     InvalidRequestError,
@@ -59,7 +60,7 @@ class BareRepository:
     def find(self, sha: str) -> Any:
         """The object, or None when there is none of that name."""
         # A sha of SHA-256's length names nothing in a SHA-1 repository.
-        return self.git.get(pygit2.Oid(hex=sha)) if len(sha) == 40 else None
+        return self.git.get(pygit2.Oid(hex=sha)) if len(sha) == 40 and checks.is_sha(sha) else None
 
     def commit(self, sha: str) -> pygit2.Commit:
         """A commit that a caller named.
@@ -160,7 +161,10 @@ class BareRepository:
 
     def ref(self, name: str) -> str | None:
         """What a ref names, or None when there is no such ref."""
-        ref: pygit2.Reference | None = self.git.references.get(name)
+        try:
+            ref: pygit2.Reference | None = self.git.references.get(name)
+        except pygit2.InvalidSpecError:
+            return None
         return None if ref is None else str(ref.resolve().target)
 
     def has_branches(self) -> bool:

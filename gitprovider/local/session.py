@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from gitprovider.errors import NotFoundError, RepoMovedError
+from gitprovider.errors import NotFoundError, PermissionDeniedError, RepoMovedError
 from gitprovider.local.records import Database, RepoRecord, Rule, repo_record, rule
-from gitprovider.local.repository import BareRepository
-from gitprovider.local.rules import Combine, matches
-from gitprovider.models import BranchProtection
+from gitprovider.local.repository import BareRepository, opened
+from gitprovider.local.rules import Combine, matches, strictest
+from gitprovider.models import Author, BranchProtection
+
+IDENTITY = Author(name="gitprovider", email="forge@gitprovider.invalid")
+# Called with the head that was built on (None: there was none) and the new commit's sha, before the branch moves.
+OnCommit = Callable[[str | None, str], None]
 
 
 @dataclass(slots=True)
@@ -83,3 +91,47 @@ def find_repo(database: Database, db: sqlite3.Connection, root: Path, path: str)
         raise NotFoundError(f"there is no repository {path}", repo=path)
     with database.reads_back(f"the row of {path}"):
         return repo_record(row, root)
+
+
+def utc_now() -> datetime:
+    """The present time."""
+    return datetime.now(UTC)
+
+
+class Sessions:
+    """What every part of the forge stands on: its folder, its clock, and the way to a session.
+
+    Attributes:
+        root: the forge's folder.
+        identity: who the committer is, and the author where none is given.
+    """
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        *,
+        now: Callable[[], datetime] = utc_now,
+        combine: Combine = strictest,
+        identity: Author = IDENTITY,
+    ) -> None:
+        self.root = Path(root).absolute()
+        self.identity = identity
+        self._now = now
+        self._combine = combine
+        self._database = Database(self.root)
+
+    @contextmanager
+    def _reading(self, path: str) -> Iterator[Session]:
+        with self._database.reading() as db:
+            repo = find_repo(self._database, db, self.root, path)
+            with opened(repo.git_dir, repo.path) as git:
+                yield Session(self._database, db, repo, git, self._combine)
+
+    @contextmanager
+    def _writing(self, path: str) -> Iterator[Session]:
+        with self._database.writing() as db:
+            repo = find_repo(self._database, db, self.root, path)
+            if repo.archived:
+                raise PermissionDeniedError(f"{repo.path} is archived, and read-only", repo=repo.path)
+            with opened(repo.git_dir, repo.path) as git:
+                yield Session(self._database, db, repo, git, self._combine)

@@ -1,0 +1,167 @@
+"""Repositories: made, found, renamed, deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gitprovider import checks
+from gitprovider.enums import Visibility
+from gitprovider.errors import AlreadyExistsError, NotFoundError
+from gitprovider.local import directories
+from gitprovider.local.records import RepoRecord, repo_record, to_json
+from gitprovider.local.repository import BareRepository, opened, signature
+from gitprovider.local.session import Session, Sessions, find_repo
+from gitprovider.local.trees import write_tree
+
+
+class Repositories(Sessions):
+    """The forge's repositories."""
+
+    def create_repo(
+        self,
+        path: str,
+        *,
+        description: str = "",
+        visibility: Visibility = Visibility.PRIVATE,
+        auto_init: bool = False,
+        default_branch: str = "main",
+        settings: Mapping[str, Any] | None = None,
+    ) -> RepoRecord:
+        """Create a repository, with ``auto_init`` with a README in a first commit.
+
+        Raises:
+            AlreadyExistsError: ``existing`` is the RepoRecord that has the path.
+            ConflictError: something that no forge made is where its directory is to be.
+        """
+        checks.check_repo_path(path)
+        checks.check_branch("default_branch", default_branch)
+        with self._database.writing() as db:
+            self._refuse_taken(db, path)
+            db.execute("DELETE FROM redirects WHERE path = ?", (path,))
+            db.execute(
+                "INSERT INTO repos (path, directory, description, visibility, default_branch, created_at, settings)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (
+                    path,
+                    _free_directory(db, path),
+                    description,
+                    Visibility(visibility).value,
+                    default_branch,
+                    self._now().isoformat(),
+                    to_json(dict(settings or {})),
+                ),
+            )
+            repo = find_repo(self._database, db, self.root, path)
+
+            def fill(git_dir: Path) -> None:
+                if auto_init:
+                    with opened(git_dir, path) as git:
+                        self._write_readme(git, repo)
+
+            directories.make(self.root, repo.git_dir, repo.id, default_branch, fill)
+        return repo
+
+    def _write_readme(self, git: BareRepository, repo: RepoRecord) -> None:
+        text = f"# {repo.path.rpartition('/')[2]}\n" + (f"\n{repo.description}\n" if repo.description else "")
+        tree = write_tree(git, None, {"README.md": (git.write_blob(text.encode()), "100644")})
+        by = signature(self.identity, self._now())
+        git.set_branch(
+            repo.default_branch,
+            git.write_commit(tree=tree, parents=[], message="Initial commit", author=by, committer=by),
+        )
+
+    def repo(self, path: str) -> RepoRecord:
+        """A repository by its path; letters' case does not matter."""
+        with self._reading(path) as session:
+            return session.repo
+
+    def repo_by_id(self, id: int) -> RepoRecord:  # noqa: A002 - the field's name
+        """A repository by its id.
+
+        Raises:
+            NotFoundError: there is none.
+        """
+        for repo in self.repos():
+            if repo.id == id:
+                return repo
+        raise NotFoundError(f"there is no repository with the id {id}")
+
+    def repos(self) -> list[RepoRecord]:
+        """Every repository, by path."""
+        with self._database.reading() as db:
+            rows = db.execute("SELECT * FROM repos ORDER BY path").fetchall()
+            with self._database.reads_back("a repository's row"):
+                return [repo_record(row, self.root) for row in rows]
+
+    def rename_repo(self, path: str, new_path: str) -> RepoRecord:
+        """Give a repository another path. The old one then answers RepoMovedError; the directory stays where it is.
+
+        Raises:
+            AlreadyExistsError: ``existing`` is the RepoRecord that has the new path.
+        """
+        checks.check_repo_path(new_path, "new_path")
+        with self._database.writing() as db:
+            repo = find_repo(self._database, db, self.root, path)
+            if new_path.lower() != repo.path.lower():
+                self._refuse_taken(db, new_path)
+            db.execute("UPDATE repos SET path = ? WHERE id = ?", (new_path, repo.id))
+            db.execute("INSERT OR REPLACE INTO redirects VALUES (?, ?)", (repo.path, repo.id))
+            db.execute("DELETE FROM redirects WHERE path = ?", (new_path,))
+            return find_repo(self._database, db, self.root, new_path)
+
+    def update_repo(
+        self,
+        path: str,
+        *,
+        archived: bool | None = None,
+        default_branch: str | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> RepoRecord:
+        """Change what is not None; ``settings`` are merged into those that are kept.
+
+        Raises:
+            NotFoundError: no such branch, in a repository that has branches.
+        """
+        with self._database.writing() as db:
+            repo = find_repo(self._database, db, self.root, path)
+            if archived is not None:
+                db.execute("UPDATE repos SET archived = ? WHERE id = ?", (int(archived), repo.id))
+            if settings is not None:
+                merged = to_json({**repo.settings, **settings})
+                db.execute("UPDATE repos SET settings = ? WHERE id = ?", (merged, repo.id))
+            if default_branch is not None:
+                checks.check_branch("default_branch", default_branch)
+                db.execute("UPDATE repos SET default_branch = ? WHERE id = ?", (default_branch, repo.id))
+                with opened(repo.git_dir, repo.path) as git:
+                    if git.has_branches():
+                        Session(self._database, db, repo, git, self._combine).head(default_branch)
+                    git.set_default(default_branch)
+            return find_repo(self._database, db, self.root, path)
+
+    def delete_repo(self, path: str) -> None:
+        """Delete a repository with everything in it, also an archived or damaged one."""
+        with self._database.writing() as db:
+            repo = find_repo(self._database, db, self.root, path)
+            db.execute("DELETE FROM repos WHERE id = ?", (repo.id,))
+        # The row goes first: killed in between, the directory is left, which the next repository of that path replaces.
+        with self._database.writing() as db:
+            directory = str(repo.git_dir.relative_to(self.root / "repositories"))
+            if not db.execute("SELECT 1 FROM repos WHERE directory = ?", (directory,)).fetchone():
+                directories.remove(self.root, repo.git_dir)
+
+    def _refuse_taken(self, db: Any, path: str) -> None:
+        row = db.execute("SELECT * FROM repos WHERE path = ?", (path,)).fetchone()
+        if row is not None:
+            with self._database.reads_back(f"the row of {path}"):
+                raise AlreadyExistsError(f"the repository {row['path']} exists", existing=repo_record(row, self.root))
+
+
+def _free_directory(db: Any, path: str) -> str:
+    # Another repository may have been made under this path and renamed since: its directory kept the name.
+    name, suffix = f"{path}.git", 1
+    while db.execute("SELECT 1 FROM repos WHERE directory = ?", (name,)).fetchone():
+        suffix += 1
+        name = f"{path}.{suffix}.git"
+    return name
