@@ -100,9 +100,14 @@ class Routes:
 
     def __init__(self) -> None:
         self._routes: list[tuple[str, str, re.Pattern[str], Handler]] = []
+        self._docs: dict[tuple[str, str], str] = {}
 
-    def on(self, method: str, template: str) -> Callable[[Handler], Handler]:
-        """Register a handler: it is called with the request and the decoded parts. ``{part/}`` matches slashes too."""
+    def on(self, method: str, template: str, *, docs: str = "") -> Callable[[Handler], Handler]:
+        """Register a handler: it is called with the request and the decoded parts. ``{part/}`` matches slashes too.
+
+        Args:
+            docs: where the host documents the endpoint.
+        """
         pattern = re.sub(
             r"\\\{(\w+)(/?)\\\}",
             lambda m: f"(?P<{m[1]}>{'.+' if m[2] else '[^/]+'})",
@@ -111,6 +116,7 @@ class Routes:
 
         def register(handler: Handler) -> Handler:
             self._routes.append((method, template, re.compile(pattern + r"\Z"), handler))
+            self._docs[method, template] = docs
             return handler
 
         return register
@@ -121,6 +127,10 @@ class Routes:
             if verb == method and (match := pattern.match(path)):
                 return template, handler, {name: unquote(part) for name, part in match.groupdict().items()}
         return None
+
+    def docs(self, method: str, template: str) -> str:
+        """Where the host documents an endpoint; ``""`` when nothing was registered about it."""
+        return self._docs.get((method, template), "")
 
     def templates(self) -> list[tuple[str, str]]:
         """Every method and template, in the order of registration."""

@@ -179,7 +179,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         root = given.root or stack.enter_context(tempfile.TemporaryDirectory(prefix="gitprovider-"))
         module, name = _FACES[given.host]
         options = {"token": given.token} if given.token else {}
-        face = getattr(importlib.import_module(module), name)(Forge(root), **options)
+        kind = getattr(importlib.import_module(module), name)
+        face = kind(Forge(root, combine=kind.combine), **options)
         url = stack.enter_context(serving(face, port=given.port))
         sys.stdout.write(f"url: {url}\ntoken: {face.token}\n")
         sys.stdout.flush()
