@@ -105,7 +105,4 @@ def _optional_sha(value: Any) -> str | None:
 def _names(argument: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         refuse(argument, f"must be a sequence of names, not {type(value).__name__}")
-    names = tuple(dict.fromkeys(value))
-    for name in names:
-        checks.check_text(argument, name, empty=False, limit=255)
-    return names
+    return tuple(dict.fromkeys(checks.check_text(argument, name, empty=False, limit=255) for name in value))

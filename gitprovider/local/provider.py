@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
-from gitprovider import checks, options
+from gitprovider import arguments, checks, options
 from gitprovider._operation import Operation
-from gitprovider.changes import read_changes, touched_paths
+from gitprovider.changes import touched_paths
 from gitprovider.contract import optional
 from gitprovider.enums import MergeMethod, PullRequestState, Visibility
 from gitprovider.errors import AlreadyExistsError, RepoMovedError
@@ -136,10 +136,9 @@ class LocalProvider:
         """See GitProviderContract."""
         with self._operation("create_repo", repo, mutation=True) as op:
             with op.before("check arguments"):
-                checks.check_repo_path(repo)
-                checks.check_text("description", description)
-                visibility = checks.check_enum("visibility", visibility, Visibility)
-                checks.check_bool("auto_init", auto_init)
+                visibility = arguments.create_repo(
+                    repo, description=description, visibility=visibility, auto_init=auto_init
+                )
                 options.require_visibility(visibility, "local")
                 op.note(visibility=visibility.value, description=description, auto_init=auto_init)
             with op.effect("create repository"), _existing(self._repo):
@@ -151,12 +150,10 @@ class LocalProvider:
         """See GitProviderContract."""
         with self._operation("create_branch", repo, mutation=True) as op:
             with op.before("check arguments"):
-                checks.check_repo_path(repo)
-                checks.check_branch("name", name)
-                checks.check_source("source", source)
+                source = arguments.create_branch(repo, name, source=source)
                 op.note(branch=name)
             with op.before("read source"):
-                sha = checks.check_sha("source", source) if checks.is_sha(source) else self.forge.head(repo, source)
+                sha = source if checks.is_sha(source) else self.forge.head(repo, source)
                 made = self._branch(repo, name, sha)
                 op.note(source_sha=sha)
             with op.effect("create branch"), _existing(lambda held: self._branch(repo, *held)):
@@ -168,10 +165,7 @@ class LocalProvider:
         """See GitProviderContract."""
         with self._operation("protect_branch", repo, mutation=True) as op:
             with op.before("check arguments"):
-                checks.check_repo_path(repo)
-                checks.check_branch("branch", branch)
-                if not isinstance(rules, BranchProtection):
-                    checks.refuse("rules", f"must be a BranchProtection, not {type(rules).__name__}")
+                arguments.protect_branch(repo, branch, rules)
                 options.require_rules(rules, "local")
                 op.note(branch=branch, rules=rules)
             with op.before("read protection"):
@@ -194,14 +188,9 @@ class LocalProvider:
         """See GitProviderContract."""
         with self._operation("commit_files", repo, mutation=True) as op:
             with op.before("check arguments"):
-                checks.check_repo_path(repo)
-                checks.check_branch("branch", branch)
-                checks.check_text("message", message, empty=False, multiline=True)
-                if author is not None and not isinstance(author, Author):
-                    checks.refuse("author", f"must be an Author or None, not {type(author).__name__}")
-                if expected_head is not None:
-                    expected_head = checks.check_sha("expected_head", expected_head)
-                read = read_changes(changes)
+                read, expected_head = arguments.commit_files(
+                    repo, branch, changes, message=message, author=author, expected_head=expected_head
+                )
                 op.note(branch=branch, message=message)
 
             def note_commit(base: str | None, sha: str) -> None:
@@ -237,15 +226,16 @@ class LocalProvider:
         """See GitProviderContract."""
         with self._operation("open_pull_request", repo, mutation=True) as op:
             with op.before("check arguments"):
-                checks.check_repo_path(repo)
-                checks.check_pull_request_branch("source_branch", source_branch)
-                checks.check_pull_request_branch("target_branch", target_branch)
-                if source_branch == target_branch:
-                    checks.refuse("target_branch", "is the source branch")
-                checks.check_text("title", title, empty=False, limit=255)
-                checks.check_text("description", description, multiline=True)
-                checks.check_bool("draft", draft)
-                labels, reviewers = _names("labels", labels), _names("reviewers", reviewers)
+                labels, reviewers = arguments.open_pull_request(
+                    repo,
+                    source_branch=source_branch,
+                    target_branch=target_branch,
+                    title=title,
+                    description=description,
+                    draft=draft,
+                    labels=labels,
+                    reviewers=reviewers,
+                )
                 op.note(source_branch=source_branch, target_branch=target_branch, title=title, draft=draft)
                 op.note(labels=labels, reviewers=reviewers)
             with op.effect("open pull request"), _existing(_pull_request):
@@ -277,17 +267,15 @@ class LocalProvider:
         """See GitProviderContract. Whether it can be merged is known at once, so that ``timeout`` has nothing to do."""
         with self._operation("merge_pull_request", repo, mutation=True) as op:
             with op.before("check arguments"):
-                checks.check_repo_path(repo)
-                checks.check_int("number", number, least=1)
-                method = checks.check_enum("method", method, MergeMethod)
-                if expected_head is not None:
-                    expected_head = checks.check_sha("expected_head", expected_head)
-                if message is not None:
-                    checks.check_text("message", message, empty=False, multiline=True)
-                    if method is MergeMethod.REBASE:
-                        checks.refuse("message", "has no place: a rebase makes no commit of its own")
-                checks.check_bool("delete_source_branch", delete_source_branch)
-                checks.check_seconds("timeout", timeout)
+                method, expected_head = arguments.merge_pull_request(
+                    repo,
+                    number,
+                    method=method,
+                    expected_head=expected_head,
+                    message=message,
+                    delete_source_branch=delete_source_branch,
+                    timeout=timeout,
+                )
                 op.note(number=number, method=method.value, delete_source_branch=delete_source_branch)
             with op.before("read pull request"):
                 pull = self.forge.pull_request(repo, number)
@@ -412,12 +400,6 @@ def _existing(value_of: Callable[[Any], Any]) -> Iterator[None]:
     except AlreadyExistsError as error:
         error.existing = value_of(error.existing)
         raise
-
-
-def _names(argument: str, names: Any) -> tuple[str, ...]:
-    if isinstance(names, str | bytes) or not isinstance(names, Sequence):
-        checks.refuse(argument, "must be a sequence of names")
-    return tuple(checks.check_text(argument, name, empty=False, limit=255) for name in names)
 
 
 def _commit(record: CommitRecord, branch: str) -> Commit:
