@@ -6,7 +6,6 @@ From a shell: ``python -m gitprovider.fakes.serve github --port 0`` prints the U
 from __future__ import annotations
 
 import argparse
-import importlib
 import select
 import signal
 import socket
@@ -25,13 +24,9 @@ from typing import Any
 
 from gitprovider.fakes.faults import TransportFault
 from gitprovider.fakes.host import Host, Request, Response
+from gitprovider.local.forge import Forge
 
 STALL = 60.0  # seconds after which a "timeout" ends by itself, should the client never give up
-
-_FACES = {
-    "github": ("gitprovider.fakes.github_face", "GitHubFace"),
-    "gitlab": ("gitprovider.fakes.gitlab_face", "GitLabFace"),
-}
 
 
 @contextmanager
@@ -157,6 +152,25 @@ class _Connection(BaseHTTPRequestHandler):
         """Stay silent: the journal is the log."""
 
 
+def _github(root: str, token: str | None) -> tuple[Host, str]:
+    from gitprovider.fakes.github_face import GitHubFace
+
+    forge = Forge(root, combine=GitHubFace.combine)
+    face = GitHubFace(forge, token=token) if token else GitHubFace(forge)
+    return face, face.token
+
+
+def _gitlab(root: str, token: str | None) -> tuple[Host, str]:
+    from gitprovider.fakes.gitlab_face import GitLabFace, most_permissive
+
+    forge = Forge(root, combine=most_permissive)
+    face = GitLabFace(forge, token=token) if token else GitLabFace(forge)
+    return face, face.token
+
+
+_FACES = {"github": _github, "gitlab": _gitlab}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve one fake host until Ctrl+C or SIGTERM."""
     parser = argparse.ArgumentParser(prog="python -m gitprovider.fakes.serve", description=main.__doc__)
@@ -173,16 +187,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     for signum in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signum, stop)
-    from gitprovider.local.forge import Forge
-
     with ExitStack() as stack:
         root = given.root or stack.enter_context(tempfile.TemporaryDirectory(prefix="gitprovider-"))
-        module, name = _FACES[given.host]
-        options = {"token": given.token} if given.token else {}
-        kind = getattr(importlib.import_module(module), name)
-        face = kind(Forge(root, combine=kind.combine), **options)
+        face, token = _FACES[given.host](root, given.token)
         url = stack.enter_context(serving(face, port=given.port))
-        sys.stdout.write(f"url: {url}\ntoken: {face.token}\n")
+        sys.stdout.write(f"url: {url}\ntoken: {token}\n")
         sys.stdout.flush()
         stopped.wait()
     return 0
