@@ -286,7 +286,7 @@ def merge(
 ) -> PullRecord:
     """Merge a pull request. See Forge.merge."""
     record = find(session, number)
-    if record.state is PullRequestState.OPEN and expected_head not in (None, record.head_sha):
+    if record.state is not PullRequestState.CLOSED and expected_head not in (None, record.head_sha):
         raise HeadMovedError(
             f"the source branch {record.source_branch!r} is at {record.head_sha}, not at {expected_head}",
             expected=expected_head,
