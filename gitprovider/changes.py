@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -45,6 +46,18 @@ def touched_paths(changes: Sequence[FileChange]) -> list[str]:
         for change in changes
         for path in ([change.path, change.to] if isinstance(change, MoveFile) else [change.path])
     ]
+
+
+def directories(path: str) -> list[str]:
+    """The directories that ``path`` is in, the outermost first: ``a`` and ``a/b`` for ``a/b/c``."""
+    parts = path.split("/")
+    return ["/".join(parts[:depth]) for depth in range(1, len(parts))]
+
+
+def blob_sha(data: bytes, *, sha256: bool = False) -> str:
+    """The object id that Git gives to this content, in a repository of SHA-1 or of SHA-256."""
+    content = b"blob %d\0" % len(data) + data
+    return (hashlib.sha256(content) if sha256 else hashlib.sha1(content, usedforsecurity=False)).hexdigest()
 
 
 def _check_paths(changes: Sequence[FileChange]) -> None:

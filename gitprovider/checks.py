@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 from enum import Enum
 from typing import Any, NoReturn, TypeVar
 
@@ -152,13 +151,6 @@ def check_source(argument: str, value: Any) -> str:
     if isinstance(value, str) and is_sha(value):
         return value.lower()
     return check_branch(argument, value)
-
-
-def check_names(argument: str, value: Any) -> tuple[str, ...]:
-    """A sequence of names, each of one line; a str alone is no sequence of them."""
-    if isinstance(value, str | bytes) or not isinstance(value, Sequence):
-        refuse(argument, "must be a sequence of names")
-    return tuple(check_text(argument, name, empty=False, limit=255) for name in value)
 
 
 def check_file_path(argument: str, value: Any) -> str:
