@@ -28,6 +28,8 @@ run in parallel.
 
 from __future__ import annotations
 
+from pkgutil import iter_modules
+
 from gitprovider._extras import missing_extra
 
 try:
@@ -36,7 +38,7 @@ except ImportError as exc:
     raise missing_extra("testing", exc) from None
 
 # Before any import of the cases, so that a failing assert shows its values.
-pytest.register_assert_rewrite("gitprovider.testing")
+pytest.register_assert_rewrite(*(module.name for module in iter_modules(__path__, f"{__name__}.")))
 
 from gitprovider.testing.rig import CommitView, File, PullRequestView, Rig  # noqa: E402  registered first
 from gitprovider.testing.suite import GitProviderContractTests  # noqa: E402  registered first

@@ -32,15 +32,15 @@ def shown(call: Callable[..., object], args: tuple[object, ...], kwargs: dict[st
 
 def raised(kind: type[_E], call: Callable[_P, object], *args: _P.args, **kwargs: _P.kwargs) -> _E:
     """``call`` raises ``kind``, well-formed, with whatever outcome."""
-    what = shown(call, args, kwargs)
+    __tracebackhide__ = True
     try:
-        result = call(*args, **kwargs)
+        came = f"returned {_short.repr(call(*args, **kwargs))}"
     except kind as error:
-        _check_form(error, getattr(call, "__name__", ""), what)
+        _check_form(error, getattr(call, "__name__", ""), shown(call, args, kwargs))
         return error
     except GitProviderError as other:
-        pytest.fail(f"{what} raised {other!r}; the contract asks for {kind.__name__}")
-    pytest.fail(f"{what} returned {_short.repr(result)}; the contract asks for {kind.__name__}")
+        came = f"raised {other!r}"
+    pytest.fail(f"{shown(call, args, kwargs)} {came}; the contract asks for {kind.__name__}")
 
 
 def attempt(call: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T | GitProviderError:
@@ -54,6 +54,7 @@ def attempt(call: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T |
 
 def refused(kind: type[_E], call: Callable[_P, object], *args: _P.args, **kwargs: _P.kwargs) -> _E:
     """``call`` raises ``kind`` and says that nothing was applied."""
+    __tracebackhide__ = True
     error = raised(kind, call, *args, **kwargs)
     assert error.outcome is Outcome.NOT_APPLIED, f"{shown(call, args, kwargs)}: a refusal applies nothing"
     assert error.completed == (), "nothing was applied, and yet steps are said to be completed"
@@ -62,6 +63,7 @@ def refused(kind: type[_E], call: Callable[_P, object], *args: _P.args, **kwargs
 
 def halfway(call: Callable[_P, object], *args: _P.args, **kwargs: _P.kwargs) -> GitProviderError:
     """``call`` raises an error that says: the effect is there, and a later step failed."""
+    __tracebackhide__ = True
     error = raised(GitProviderError, call, *args, **kwargs)
     assert error.outcome is Outcome.PARTIAL, f"{error!r}: the effect step was done, so the outcome is PARTIAL"
     assert error.completed, "PARTIAL, and nothing in `completed`"
@@ -73,6 +75,7 @@ def invalid(
     rig: Rig, argument: str | tuple[str, ...], call: Callable[_P, object], *args: _P.args, **kwargs: _P.kwargs
 ) -> None:
     """``call`` raises InvalidRequestError for ``argument`` before any request."""
+    __tracebackhide__ = True
     with nothing_sent(rig):
         error = refused(InvalidRequestError, call, *args, **kwargs)
     allowed = (argument,) if isinstance(argument, str) else argument
@@ -84,6 +87,7 @@ def invalid(
 
 def unsupported(rig: Rig, option: str, call: Callable[_P, object], *args: _P.args, **kwargs: _P.kwargs) -> None:
     """``call`` raises UnsupportedOptionError for ``option`` before any request."""
+    __tracebackhide__ = True
     with nothing_sent(rig):
         error = refused(UnsupportedOptionError, call, *args, **kwargs)
     assert error.option == option, f"the error names the option {error.option!r}; it should be {option!r}"

@@ -291,6 +291,26 @@ class CommitFilesCases:
         assert rig.branches(repo)["main"] == first.sha
         assert len(rig.history(repo, "main")) == 2
 
+    def test_commit_files_what_is_there_already_is_no_commit(self, rig: Rig) -> None:
+        """Content and mode that a file has are no change, whoever wrote them; the value is the head."""
+        repo = rig.given_repo({"run": File(b"run", "100755"), "text": b"a\r\n", "bin": b"\0\xff", "empty": b""})
+        head = rig.branches(repo)["main"]
+
+        value = rig.provider.commit_files(
+            repo,
+            "main",
+            [
+                PutFile(path="run", content="run"),
+                PutFile(path="text", content="a\r\n", executable=False),
+                PutFile(path="bin", content=b"\0\xff"),
+                PutFile(path="empty", content=""),
+            ],
+            message="Nothing",
+        )
+
+        assert (value.sha, value.parent, value.branch) == (head, None, "main")
+        assert rig.branches(repo)["main"] == head
+
     def test_commit_files_a_message_is_kept(self, rig: Rig) -> None:
         """Subject, body and any script; line ends at its end are Git's."""
         repo = rig.given_repo()

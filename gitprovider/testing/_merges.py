@@ -307,7 +307,8 @@ class NotMergeableCases:
     def test_merge_a_method_that_the_repository_forbids(self, rig: Rig, method: MergeMethod) -> None:
         """It is not merged by another method instead."""
         repo, number = _given_open(rig)
-        rig.given_merge_method(repo, method, allowed=False)
+        if not rig.given_merge_method(repo, method, allowed=False):
+            pytest.skip("this host has no settings that forbid a method")
 
         _refused_for(rig, NotMergeableReason.METHOD, repo, number, method=method)
 

@@ -53,7 +53,7 @@ class HostStateCases:
         repo = given_feature(rig, branch)
 
         assert state.head(repo, branch) == rig.branches(repo)[branch]
-        refused(NotFoundError, state.head, repo, branch[:-1])
+        refused(NotFoundError, state.head, repo, branch[:-2])
 
     def test_state_no_branch_has_no_head(self, rig: Rig) -> None:
         """No repository, no branch, no commit: NotFoundError."""

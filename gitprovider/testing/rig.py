@@ -169,8 +169,11 @@ class Rig(Protocol):
         """A status check reported on the branch's head."""
         ...
 
-    def given_merge_method(self, repo: str, method: MergeMethod, *, allowed: bool) -> None:
-        """The repository's settings admit, or do not admit, merging by this method."""
+    def given_merge_method(self, repo: str, method: MergeMethod, *, allowed: bool) -> bool:
+        """The repository's settings admit, or do not admit, merging by this method.
+
+        False when the host has no settings that could forbid it; the case is then skipped.
+        """
         ...
 
     def given_archived(self, repo: str) -> None:

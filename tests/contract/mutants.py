@@ -1,0 +1,830 @@
+"""Providers that are wrong in one way each, and the cases that must find it out."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+from urllib.parse import unquote
+
+from gitprovider.enums import MergeMethod, Outcome, PullRequestState, Visibility
+from gitprovider.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    GitProviderError,
+    InvalidRequestError,
+    NotFoundError,
+    NotMergeableError,
+    RepoMovedError,
+    UnsupportedOptionError,
+)
+from gitprovider.local import LocalProvider
+from gitprovider.models import (
+    Author,
+    Branch,
+    BranchProtection,
+    Commit,
+    DeleteFile,
+    FileChange,
+    MergeResult,
+    MoveFile,
+    PullRequest,
+    PutFile,
+    Repo,
+)
+from gitprovider.state import TreeEntry
+
+CASES: dict[type[LocalProvider], tuple[str, ...]] = {}
+
+
+def found_by(*cases: str) -> Callable[[type[LocalProvider]], type[LocalProvider]]:
+    """Name the cases that must fail on a mutant, every one of them."""
+
+    def register(mutant: type[LocalProvider]) -> type[LocalProvider]:
+        CASES[mutant] = tuple(f"test_{case}" for case in cases)
+        return mutant
+
+    return register
+
+
+# reads
+
+
+@found_by("list_branches_every_page_is_read")
+class DropsPageTwo(LocalProvider):
+    """Takes the first page for the whole."""
+
+    def list_branches(self, repo: str) -> list[Branch]:
+        return super().list_branches(repo)[:100]
+
+
+@found_by("list_branches_each_branch_has_its_own_head", "list_branches_every_page_is_read")
+class LosesABranch(LocalProvider):
+    """Leaves one out."""
+
+    def list_branches(self, repo: str) -> list[Branch]:
+        return super().list_branches(repo)[1:]
+
+
+@found_by("list_branches_every_page_is_read")
+class RepeatsABranch(LocalProvider):
+    """Lists one twice, as pages do that shift while they are read."""
+
+    def list_branches(self, repo: str) -> list[Branch]:
+        branches = super().list_branches(repo)
+        return [*branches, *branches[-1:]]
+
+
+@found_by("list_branches_names_are_sorted_by_code_points")
+class SortsByLocale(LocalProvider):
+    """Ignores case, as people do and Git does not."""
+
+    def list_branches(self, repo: str) -> list[Branch]:
+        return sorted(super().list_branches(repo), key=lambda branch: branch.name.casefold())
+
+
+@found_by("list_branches_any_name_that_git_takes_is_listed_as_it_is")
+class DecodesNames(LocalProvider):
+    """Percent-decodes what came from a JSON body."""
+
+    def list_branches(self, repo: str) -> list[Branch]:
+        return [dataclasses.replace(b, name=unquote(b.name)) for b in super().list_branches(repo)]
+
+
+@found_by("an_unknown_repository_is_not_found")
+class SwallowsNotFound(LocalProvider):
+    """Takes a 404 for an empty list."""
+
+    def list_branches(self, repo: str) -> list[Branch]:
+        try:
+            return super().list_branches(repo)
+        except NotFoundError:
+            return []
+
+
+@found_by("get_repo_a_renamed_repository_is_read_at_its_new_place")
+class KeepsTheOldPath(LocalProvider):
+    """Echoes the path that was asked for."""
+
+    def get_repo(self, repo: str) -> Repo:
+        return dataclasses.replace(super().get_repo(repo), path=repo)
+
+
+@found_by("get_repo_two_repositories_have_two_ids")
+class HasOneId(LocalProvider):
+    """Takes the namespace's id for the repository's."""
+
+    def get_repo(self, repo: str) -> Repo:
+        return dataclasses.replace(super().get_repo(repo), id="1")
+
+
+# creates
+
+
+@found_by("create_repo_a_path_that_is_taken_is_refused")
+class RetriesACreate(LocalProvider):
+    """Sends a refused create again."""
+
+    def create_repo(
+        self, repo: str, *, description: str = "", visibility: Visibility = Visibility.PRIVATE, auto_init: bool = False
+    ) -> Repo:
+        try:
+            return super().create_repo(repo, description=description, visibility=visibility, auto_init=auto_init)
+        except AlreadyExistsError:
+            return super().create_repo(repo, description=description, visibility=visibility, auto_init=auto_init)
+
+
+@found_by("create_repo_a_path_that_is_taken_is_refused")
+class HidesWhatExists(LocalProvider):
+    """Does not look at what has the path."""
+
+    def create_repo(
+        self, repo: str, *, description: str = "", visibility: Visibility = Visibility.PRIVATE, auto_init: bool = False
+    ) -> Repo:
+        try:
+            return super().create_repo(repo, description=description, visibility=visibility, auto_init=auto_init)
+        except AlreadyExistsError as error:
+            error.existing = None
+            raise
+
+
+@found_by("create_repo_it_is_private_and_empty_unless_asked_otherwise")
+class Publishes(LocalProvider):
+    """Leaves the visibility to the host's default."""
+
+    def create_repo(
+        self, repo: str, *, description: str = "", visibility: Visibility = Visibility.PRIVATE, auto_init: bool = False
+    ) -> Repo:
+        return super().create_repo(repo, description=description, visibility=Visibility.PUBLIC, auto_init=auto_init)
+
+
+@found_by("create_branch_a_branch_that_exists_is_never_moved")
+class MovesAnExistingBranch(LocalProvider):
+    """Makes the branch be where it was asked for, by force."""
+
+    def create_branch(self, repo: str, name: str, *, source: str) -> Branch:
+        try:
+            return super().create_branch(repo, name, source=source)
+        except AlreadyExistsError as error:
+            self.forge.move_branch(repo, name, self.forge.head(repo, source), expected=None, force=True)
+            raise error from None
+
+
+@found_by("create_branch_a_branch_that_exists_at_that_very_commit_exists")
+class TakesTheSameForSuccess(LocalProvider):
+    """Returns the branch that exists."""
+
+    def create_branch(self, repo: str, name: str, *, source: str) -> Branch:
+        try:
+            return super().create_branch(repo, name, source=source)
+        except AlreadyExistsError as error:
+            existing: Branch = error.existing
+            return existing
+
+
+@found_by("create_branch_a_source_is_not_found_by_its_beginning", "create_branch_an_unknown_source_is_not_found")
+class GuessesTheSource(LocalProvider):
+    """Takes the first branch that begins so."""
+
+    def create_branch(self, repo: str, name: str, *, source: str) -> Branch:
+        try:
+            return super().create_branch(repo, name, source=source)
+        except NotFoundError:
+            names = [found for found, _ in self.forge.branches(repo) if found.startswith(source[:3])]
+            return super().create_branch(repo, name, source=names[0] if names else "main")
+
+
+@found_by("create_branch_a_name_that_git_refuses_is_refused_before_any_request")
+class ChecksAfterARequest(LocalProvider):
+    """Reads the source before it looks at its arguments."""
+
+    def create_branch(self, repo: str, name: str, *, source: str) -> Branch:
+        self.forge.repo(repo)
+        return super().create_branch(repo, name, source=source)
+
+
+@found_by("a_renamed_repository_has_moved")
+class FollowsARename(LocalProvider):
+    """Sends a mutation again, to the new place."""
+
+    def create_branch(self, repo: str, name: str, *, source: str) -> Branch:
+        try:
+            return super().create_branch(repo, name, source=source)
+        except RepoMovedError as error:
+            return super().create_branch(str(error.moved_to), name, source=source)
+
+
+@found_by("an_unknown_repository_is_not_found")
+class NeverKnowsTheOutcome(LocalProvider):
+    """Says UNKNOWN where nothing can have happened."""
+
+    def create_branch(self, repo: str, name: str, *, source: str) -> Branch:
+        try:
+            return super().create_branch(repo, name, source=source)
+        except GitProviderError as error:
+            error.outcome = Outcome.UNKNOWN
+            raise
+
+
+@found_by("a_failed_mutation_carries_its_intent")
+class ForgetsItsIntent(LocalProvider):
+    """Leaves no evidence."""
+
+    def create_branch(self, repo: str, name: str, *, source: str) -> Branch:
+        try:
+            return super().create_branch(repo, name, source=source)
+        except GitProviderError as error:
+            error.intent = None
+            raise
+
+
+# protection
+
+
+@found_by(
+    "protect_branch_what_holds_is_never_weakened",
+    "protect_branch_rules_are_added_to_what_holds",
+    "protect_branch_the_greater_number_of_approvals_holds",
+    "protect_branch_required_checks_are_a_union",
+)
+class ReplacesTheRules(LocalProvider):
+    """Takes the floor for the whole."""
+
+    def protect_branch(self, repo: str, branch: str, rules: BranchProtection = BranchProtection()) -> BranchProtection:
+        super().protect_branch(repo, branch, rules)
+        return self.forge.put_rule(repo, branch, rules).protection
+
+
+@found_by("protect_branch_rules_are_added_to_what_holds")
+class AnswersWhatWasAsked(LocalProvider):
+    """Returns the floor, and not what holds."""
+
+    def protect_branch(self, repo: str, branch: str, rules: BranchProtection = BranchProtection()) -> BranchProtection:
+        super().protect_branch(repo, branch, rules)
+        return rules
+
+
+@found_by("protect_branch_each_rule_is_set_or_refused")
+class DropsAnOption(LocalProvider):
+    """Ignores what the host has not."""
+
+    def protect_branch(self, repo: str, branch: str, rules: BranchProtection = BranchProtection()) -> BranchProtection:
+        return super().protect_branch(repo, branch, dataclasses.replace(rules, require_code_owner_review=False))
+
+
+@found_by("protect_branch_other_branches_stay_as_they_are")
+class ProtectsByPattern(LocalProvider):
+    """Protects whatever begins so."""
+
+    def protect_branch(self, repo: str, branch: str, rules: BranchProtection = BranchProtection()) -> BranchProtection:
+        held = super().protect_branch(repo, branch, rules)
+        self.forge.put_rule(repo, f"{branch}*", held)
+        return held
+
+
+@found_by(
+    "protect_branch_an_unknown_branch_is_not_found", "protect_branch_an_empty_repository_has_no_branch_to_protect"
+)
+class ProtectsWhatIsNotThere(LocalProvider):
+    """Leaves a rule for a branch that may come."""
+
+    def protect_branch(self, repo: str, branch: str, rules: BranchProtection = BranchProtection()) -> BranchProtection:
+        try:
+            return super().protect_branch(repo, branch, rules)
+        except NotFoundError:
+            return self.forge.put_rule(repo, branch, rules).protection
+
+
+# commits
+
+
+class _Committing(LocalProvider):
+    """Changes the arguments of commit_files on their way."""
+
+    def commit_files(
+        self,
+        repo: str,
+        branch: str,
+        changes: Sequence[FileChange],
+        *,
+        message: str,
+        author: Author | None = None,
+        expected_head: str | None = None,
+    ) -> Commit:
+        given: dict[str, Any] = {"message": message, "author": author, "expected_head": expected_head}
+        return self.make(repo, branch, changes, **given)
+
+    def make(self, repo: str, branch: str, changes: Sequence[FileChange], **given: Any) -> Commit:
+        return super().commit_files(repo, branch, self.changed(changes), **{**given, **self.given()})
+
+    def changed(self, changes: Sequence[FileChange]) -> Sequence[FileChange]:
+        if not isinstance(changes, list):
+            return changes
+        return [self.put(c) if isinstance(c, PutFile) and isinstance(c.content, bytes) else c for c in changes]
+
+    def put(self, change: PutFile) -> PutFile:
+        return change
+
+    def given(self) -> dict[str, Any]:
+        return {}
+
+
+def _bytes(change: PutFile) -> bytes:
+    assert isinstance(change.content, bytes)
+    return change.content
+
+
+@found_by("commit_files_content_is_written_byte_for_byte", "commit_files_git_attributes_change_no_bytes")
+class NormalisesLineEnds(_Committing):
+    """Writes LF for CRLF."""
+
+    def put(self, change: PutFile) -> PutFile:
+        return dataclasses.replace(change, content=_bytes(change).replace(b"\r\n", b"\n"))
+
+
+@found_by("commit_files_content_is_written_byte_for_byte", "commit_files_a_large_binary_file")
+class DecodesContent(_Committing):
+    """Takes every file for text."""
+
+    def put(self, change: PutFile) -> PutFile:
+        return dataclasses.replace(change, content=_bytes(change).decode(errors="replace"))
+
+
+@found_by("commit_files_content_is_written_byte_for_byte")
+class TrimsContent(_Committing):
+    """Ends every file with one line end."""
+
+    def put(self, change: PutFile) -> PutFile:
+        return dataclasses.replace(change, content=_bytes(change).rstrip() + b"\n")
+
+
+@found_by("commit_files_an_executable_bit_is_kept", "commit_files_what_is_there_already_is_no_commit")
+class LosesTheExecutableBit(LocalProvider):
+    """Takes None for False."""
+
+    def commit_files(
+        self,
+        repo: str,
+        branch: str,
+        changes: Sequence[FileChange],
+        *,
+        message: str,
+        author: Author | None = None,
+        expected_head: str | None = None,
+    ) -> Commit:
+        plain = [
+            dataclasses.replace(c, executable=bool(c.executable)) if isinstance(c, PutFile) else c for c in changes
+        ]
+        return super().commit_files(repo, branch, plain, message=message, author=author, expected_head=expected_head)
+
+
+@found_by("commit_files_an_executable_bit_is_set_and_taken", "commit_files_many_files_are_one_commit")
+class IgnoresTheExecutableBit(_Committing):
+    """Has no modes."""
+
+    def put(self, change: PutFile) -> PutFile:
+        return dataclasses.replace(change, executable=None)
+
+
+@found_by(
+    "commit_files_another_head_than_expected_is_refused",
+    "commit_files_another_head_is_refused_also_for_changes_that_change_nothing",
+    "commit_files_an_unknown_expected_head_is_refused",
+    "commit_files_a_pinned_commit_on_a_moved_branch_is_told",
+)
+class IgnoresTheExpectedHead(_Committing):
+    """Commits on whatever is there."""
+
+    def given(self) -> dict[str, Any]:
+        return {"expected_head": None}
+
+
+@found_by("commit_files_an_author_is_written")
+class IgnoresTheAuthor(_Committing):
+    """Leaves the author to the host."""
+
+    def given(self) -> dict[str, Any]:
+        return {"author": None}
+
+
+@found_by("commit_files_the_same_change_twice_is_one_commit")
+class MakesEmptyCommits(_Committing):
+    """Commits whether or not anything changes."""
+
+    def make(self, repo: str, branch: str, changes: Sequence[FileChange], **given: Any) -> Commit:
+        made = self.forge.commit_changes(repo, branch, changes, message=given["message"], allow_empty=True)
+        parent = made.parents[0] if made.parents else None
+        return Commit(sha=made.sha, parent=parent, branch=branch, message=made.message)
+
+
+@found_by("commit_files_a_commit_made_meanwhile_is_never_lost")
+class ForcesTheBranch(_Committing):
+    """Builds on the head that it read, and moves the branch there whatever has happened since."""
+
+    def make(self, repo: str, branch: str, changes: Sequence[FileChange], **given: Any) -> Commit:
+        head, forge = self.forge.head(repo, branch), self.forge
+        entries = {c.path: (forge.write_blob(repo, c.data()), "100644") for c in changes if isinstance(c, PutFile)}
+        tree = forge.write_tree(repo, head, entries)
+        sha = forge.write_commit(repo, tree=tree, parents=[head], message=given["message"])
+        forge.move_branch(repo, branch, sha, expected=None, force=True)
+        return Commit(sha=sha, parent=head, branch=branch, message=given["message"])
+
+
+@found_by(
+    "commit_files_every_kind_of_change_in_one_commit", "commit_files_changes_that_do_not_fit_the_tree_are_refused"
+)
+class CommitsOneByOne(_Committing):
+    """Makes a commit for each change."""
+
+    def make(self, repo: str, branch: str, changes: Sequence[FileChange], **given: Any) -> Commit:
+        return [super(_Committing, self).commit_files(repo, branch, [change], **given) for change in changes][-1]
+
+
+@found_by("commit_files_an_unknown_branch_is_not_found_and_not_made")
+class MakesTheBranch(_Committing):
+    """Branches off the default branch when there is none."""
+
+    def make(self, repo: str, branch: str, changes: Sequence[FileChange], **given: Any) -> Commit:
+        try:
+            return super().make(repo, branch, changes, **given)
+        except NotFoundError:
+            self.forge.create_branch(repo, branch, self.forge.head(repo, "main"))
+            return super().make(repo, branch, changes, **given)
+
+
+@found_by(
+    "commit_files_a_protected_branch_takes_no_direct_commit", "protect_branch_a_direct_commit_is_refused_from_then_on"
+)
+class CommitsPastProtection(_Committing):
+    """Uses an administrator's way round."""
+
+    def make(self, repo: str, branch: str, changes: Sequence[FileChange], **given: Any) -> Commit:
+        made = self.forge.commit_changes(repo, branch, changes, message=given["message"], bypass=True)
+        return Commit(sha=made.sha, parent=made.parents[0], branch=branch, message=made.message)
+
+
+@found_by("commit_files_changes_that_do_not_fit_the_tree_are_refused")
+class OverwritesOnAMove(_Committing):
+    """Moves as a tree does, onto whatever is there."""
+
+    def changed(self, changes: Sequence[FileChange]) -> Sequence[FileChange]:
+        if not isinstance(changes, list):
+            return changes
+        there = [c.to for c in changes if isinstance(c, MoveFile) and c.to == "other"]
+        return [c for c in changes if not isinstance(c, MoveFile) or c.to not in there]
+
+
+@found_by("commit_files_changes_that_do_not_fit_the_tree_are_refused")
+class DeletesWhatIsNotThere(_Committing):
+    """Takes a delete of nothing for done."""
+
+    def changed(self, changes: Sequence[FileChange]) -> Sequence[FileChange]:
+        if not isinstance(changes, list):
+            return changes
+        return [c for c in changes if not isinstance(c, DeleteFile) or c.path != "none"]
+
+
+@found_by("commit_files_a_path_is_touched_once")
+class LastChangeWins(_Committing):
+    """Keeps the last of several changes at a path."""
+
+    def changed(self, changes: Sequence[FileChange]) -> Sequence[FileChange]:
+        if not isinstance(changes, list):
+            return changes
+        return list({getattr(c, "path", c): c for c in changes}.values())
+
+
+@found_by("commit_files_only_the_default_branch_can_begin")
+class BeginsAnywhere(_Committing):
+    """Makes the first commit on the default branch, whatever was asked."""
+
+    def make(self, repo: str, branch: str, changes: Sequence[FileChange], **given: Any) -> Commit:
+        try:
+            return super().make(repo, branch, changes, **given)
+        except InvalidRequestError:
+            return super().make(repo, "main", changes, **given)
+
+
+@found_by("commit_files_a_path_is_read_at_the_call")
+class ReadsTheFileAsText(_Committing):
+    """Opens a file named by path in text mode."""
+
+    def changed(self, changes: Sequence[FileChange]) -> Sequence[FileChange]:
+        if not isinstance(changes, list):
+            return changes
+        return [
+            c
+            if not isinstance(c, PutFile) or isinstance(c.content, bytes | str)
+            else dataclasses.replace(c, content=c.data().decode(errors="replace").replace("\r\n", "\n"))
+            for c in changes
+        ]
+
+
+# pull requests
+
+
+class _Opening(LocalProvider):
+    """Changes the arguments of open_pull_request on their way."""
+
+    def open_pull_request(
+        self,
+        repo: str,
+        *,
+        source_branch: str,
+        target_branch: str,
+        title: str,
+        description: str = "",
+        draft: bool = False,
+        labels: Sequence[str] = (),
+        reviewers: Sequence[str] = (),
+    ) -> PullRequest:
+        given: dict[str, Any] = {
+            "source_branch": source_branch,
+            "target_branch": target_branch,
+            "title": title,
+            "description": description,
+            "draft": draft,
+            "labels": labels,
+            "reviewers": reviewers,
+        }
+        return self.open(repo, {**given, **self.given()})
+
+    def open(self, repo: str, given: dict[str, Any]) -> PullRequest:
+        return super().open_pull_request(repo, **given)
+
+    def given(self) -> dict[str, Any]:
+        return {}
+
+
+@found_by("open_pull_request_labels_are_set_or_refused")
+class DropsLabels(_Opening):
+    """Forgets the second request."""
+
+    def given(self) -> dict[str, Any]:
+        return {"labels": ()}
+
+
+@found_by("open_pull_request_a_review_is_requested_or_refused")
+class DropsReviewers(_Opening):
+    """Forgets the third request."""
+
+    def given(self) -> dict[str, Any]:
+        return {"reviewers": ()}
+
+
+@found_by("open_pull_request_a_draft_is_opened_or_refused")
+class DropsTheDraft(_Opening):
+    """Opens it ready."""
+
+    def given(self) -> dict[str, Any]:
+        return {"draft": False}
+
+
+@found_by("open_pull_request_one_that_is_open_already_is_found")
+class ReturnsTheOpenOne(_Opening):
+    """Takes the one that exists for the one that was asked for."""
+
+    def open(self, repo: str, given: dict[str, Any]) -> PullRequest:
+        try:
+            return super().open(repo, given)
+        except AlreadyExistsError as error:
+            existing: PullRequest = error.existing
+            return existing
+
+
+@found_by("open_pull_request_the_existing_one_is_that_of_these_branches")
+class FindsAnyOpenOne(_Opening):
+    """Takes the newest pull request for the one that is in the way."""
+
+    def open(self, repo: str, given: dict[str, Any]) -> PullRequest:
+        try:
+            return super().open(repo, given)
+        except AlreadyExistsError as error:
+            error.existing = self.get_pull_request(repo, self.forge.pull_requests(repo)[0].number)
+            raise
+
+
+@found_by("open_pull_request_a_branch_of_another_repository_is_refused")
+class ReadsAnOwner(_Opening):
+    """Cuts ``owner:`` off a branch's name."""
+
+    def open(self, repo: str, given: dict[str, Any]) -> PullRequest:
+        for name in ("source_branch", "target_branch"):
+            if isinstance(given[name], str):
+                given[name] = given[name].rpartition(":")[2]
+        return super().open(repo, given)
+
+
+# merges
+
+
+class _Merging(LocalProvider):
+    """Changes the arguments of merge_pull_request on their way."""
+
+    def merge_pull_request(
+        self,
+        repo: str,
+        number: int,
+        *,
+        method: MergeMethod = MergeMethod.MERGE,
+        expected_head: str | None = None,
+        message: str | None = None,
+        delete_source_branch: bool = False,
+        timeout: float = 30.0,
+    ) -> MergeResult:
+        given: dict[str, Any] = {
+            "method": method,
+            "expected_head": expected_head,
+            "message": message,
+            "delete_source_branch": delete_source_branch,
+            "timeout": timeout,
+        }
+        return self.merge(repo, number, {**given, **self.given()})
+
+    def merge(self, repo: str, number: int, given: dict[str, Any]) -> MergeResult:
+        return super().merge_pull_request(repo, number, **given)
+
+    def given(self) -> dict[str, Any]:
+        return {}
+
+
+@found_by("merge_another_head_than_expected_is_refused", "merge_a_head_that_moves_meanwhile_is_not_merged")
+class MergesWithoutASha(_Merging):
+    """Merges whatever the source branch is at."""
+
+    def merge(self, repo: str, number: int, given: dict[str, Any]) -> MergeResult:
+        merged = self.forge.merge(repo, number, method=given["method"])
+        assert merged.merge_commit_sha is not None
+        return MergeResult(sha=merged.merge_commit_sha)
+
+
+@found_by("merge_merged_already_at_another_head_is_told")
+class IgnoresTheMergedHead(_Merging):
+    """Takes merged for merged."""
+
+    def merge(self, repo: str, number: int, given: dict[str, Any]) -> MergeResult:
+        if self.get_pull_request(repo, number).state is PullRequestState.MERGED:
+            given["expected_head"] = None
+        return super().merge(repo, number, given)
+
+
+@found_by("merge_a_conflict", "merge_a_closed_one", "merge_a_draft", "merge_missing_approvals")
+class SaysMergedWhenItIsNot(_Merging):
+    """Takes an accepted request for a merge."""
+
+    def merge(self, repo: str, number: int, given: dict[str, Any]) -> MergeResult:
+        try:
+            return super().merge(repo, number, given)
+        except NotMergeableError:
+            return MergeResult(sha=self.forge.head(repo, "main"))
+
+
+@found_by("merge_merging_twice_is_one_merge", "merge_merged_already_is_success")
+class FailsWhenMergedAlready(_Merging):
+    """Takes an earlier merge for a failure."""
+
+    def merge(self, repo: str, number: int, given: dict[str, Any]) -> MergeResult:
+        result = super().merge(repo, number, given)
+        if result.already_merged:
+            raise ConflictError("it is merged already", provider="local", operation="merge_pull_request")
+        return result
+
+
+@found_by("merge_merged_already_is_success")
+class TakesTheTargetsHead(_Merging):
+    """Reads the merge's sha off the target branch."""
+
+    def merge(self, repo: str, number: int, given: dict[str, Any]) -> MergeResult:
+        result = super().merge(repo, number, given)
+        return dataclasses.replace(result, sha=self.forge.head(repo, "main"))
+
+
+@found_by("merge_a_squash_brings_the_changes_without_the_commits", "merge_a_rebase_makes_no_merge_commit")
+class IgnoresTheMethod(_Merging):
+    """Makes a merge commit always."""
+
+    def given(self) -> dict[str, Any]:
+        return {"method": MergeMethod.MERGE}
+
+
+@found_by("merge_a_message_is_written", "merge_a_rebase_takes_no_message")
+class IgnoresTheMessage(_Merging):
+    """Leaves the message to the host."""
+
+    def given(self) -> dict[str, Any]:
+        return {"message": None}
+
+
+@found_by("merge_the_source_branch_stays_unless_asked")
+class DeletesUnasked(_Merging):
+    """Leaves the source branch to the host's default."""
+
+    def given(self) -> dict[str, Any]:
+        return {"delete_source_branch": True}
+
+
+@found_by("merge_the_source_branch_is_deleted")
+class DeletesNothing(_Merging):
+    """Forgets the last request."""
+
+    def given(self) -> dict[str, Any]:
+        return {"delete_source_branch": False}
+
+
+@found_by("merge_a_branch_that_went_on_is_not_deleted")
+class DeletesWhatWentOn(_Merging):
+    """Deletes the branch wherever it is by now."""
+
+    def merge(self, repo: str, number: int, given: dict[str, Any]) -> MergeResult:
+        source = self.forge.pull_request(repo, number).source_branch
+        result = super().merge(repo, number, {**given, "delete_source_branch": False})
+        if given["delete_source_branch"]:
+            self.forge.delete_branch(repo, source)
+        return result
+
+
+@found_by("merge_a_branch_that_may_not_be_deleted_stays")
+class HidesAFailedDeletion(_Merging):
+    """Says nothing of a branch that stays."""
+
+    def merge(self, repo: str, number: int, given: dict[str, Any]) -> MergeResult:
+        try:
+            return super().merge(repo, number, given)
+        except GitProviderError as error:
+            if error.outcome is not Outcome.PARTIAL:
+                raise
+            result: MergeResult = error.completed[0].value
+            return result
+
+
+@found_by("merge_a_branch_that_may_not_be_deleted_stays")
+class ForgetsTheMerge(_Merging):
+    """Reports a failed deletion as a failed merge."""
+
+    def merge(self, repo: str, number: int, given: dict[str, Any]) -> MergeResult:
+        try:
+            return super().merge(repo, number, given)
+        except GitProviderError as error:
+            error.outcome, error.completed = Outcome.NOT_APPLIED, ()
+            raise
+
+
+@found_by("merge_missing_approvals", "merge_a_check_that_has_not_passed")
+class MergesPastProtection(_Merging):
+    """Uses an administrator's way round."""
+
+    def merge(self, repo: str, number: int, given: dict[str, Any]) -> MergeResult:
+        merged = self.forge.merge(repo, number, method=given["method"], bypass=True)
+        assert merged.merge_commit_sha is not None
+        return MergeResult(sha=merged.merge_commit_sha)
+
+
+# looks
+
+
+@found_by("state_a_branch_contains_what_it_reaches")
+class ContainsTheHeadAlone(LocalProvider):
+    """Compares with the head, and goes no further."""
+
+    def contains(self, repo: str, sha: str, branch: str) -> bool:
+        return super().head(repo, branch) == sha
+
+
+@found_by("state_a_tree_is_read")
+class ForgetsModes(LocalProvider):
+    """Has every file regular."""
+
+    def tree(self, repo: str, sha: str) -> dict[str, TreeEntry]:
+        return {path: entry._replace(mode="100644") for path, entry in super().tree(repo, sha).items()}
+
+
+@found_by("state_pull_requests_are_found_by_their_branches")
+class ListsOldestFirst(LocalProvider):
+    """Has another order."""
+
+    def find_pull_requests(
+        self, repo: str, *, source_branch: str, target_branch: str, state: PullRequestState | None = None
+    ) -> list[PullRequest]:
+        return super().find_pull_requests(repo, source_branch=source_branch, target_branch=target_branch, state=state)[
+            ::-1
+        ]
+
+
+@found_by("state_protection_is_read")
+class ProtectsByDefault(LocalProvider):
+    """Gives a protection that demands nothing for none."""
+
+    def protection(self, repo: str, branch: str) -> BranchProtection | None:
+        return super().protection(repo, branch) or BranchProtection.nothing()
+
+
+@found_by("protect_branch_each_rule_is_set_or_refused")
+class SendsAnUnsupportedOption(LocalProvider):
+    """Refuses an option only after a look at the host."""
+
+    def protect_branch(self, repo: str, branch: str, rules: BranchProtection = BranchProtection()) -> BranchProtection:
+        try:
+            return super().protect_branch(repo, branch, rules)
+        except UnsupportedOptionError:
+            self.forge.repo(repo)
+            raise

@@ -1,0 +1,79 @@
+"""The suite bites: each mutant fails every case that is named for it. The true provider passes them in test_local."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gitprovider.errors import GitProviderError
+from gitprovider.local import LocalProvider
+from gitprovider.testing import GitProviderContractTests
+from tests.contract.mutants import CASES
+from tests.rigs import LocalRig
+
+
+def calls_of(case: Any) -> Iterator[dict[str, Any]]:
+    """The arguments of every call that pytest would make of a case, fixtures aside."""
+    axes: list[list[dict[str, Any]]] = []
+    for mark in getattr(case, "pytestmark", ()):
+        assert mark.name == "parametrize", f"{case.__name__} has a mark that this runner does not know: {mark.name}"
+        names, rows = mark.args
+        names = [names] if isinstance(names, str) else list(names)
+        axes.append([dict(zip(names, _values(row, len(names)), strict=True)) for row in rows])
+    for choice in itertools.product(*axes):
+        yield {name: value for chosen in choice for name, value in chosen.items()}
+
+
+def _values(row: Any, count: int) -> tuple[Any, ...]:
+    if hasattr(row, "marks"):  # pytest.param
+        return tuple(row.values)
+    return (row,) if count == 1 else tuple(row)
+
+
+def fails(mutant: type[LocalProvider], name: str, root: Path) -> bool:
+    """Whether a case, in at least one of its calls, finds the mutant out."""
+    case = getattr(GitProviderContractTests, name)
+    for number, arguments in enumerate(calls_of(case)):
+        folder = root / f"{name}-{number}"
+        folder.mkdir(parents=True)
+        if "tmp_path" in inspect.signature(case).parameters:
+            arguments["tmp_path"] = folder
+        with mutant(folder / "forge") as provider:
+            try:
+                case(GitProviderContractTests(), rig=LocalRig(folder / "forge", provider), **arguments)
+            except (AssertionError, pytest.fail.Exception, GitProviderError):
+                return True
+            except pytest.skip.Exception:
+                continue
+    return False
+
+
+@pytest.mark.parametrize("mutant", CASES, ids=lambda mutant: mutant.__name__)
+def test_a_mutant_is_found_out(mutant: type[LocalProvider], tmp_path: Path) -> None:
+    """Each case that is named for a mutant fails on it."""
+    missed = [name for name in CASES[mutant] if not fails(mutant, name, tmp_path)]
+
+    assert missed == [], f"{mutant.__name__} ({mutant.__doc__}) passes {missed}"
+
+
+def test_there_are_mutants_for_every_operation() -> None:
+    """No operation goes without: at least forty mutants, and each of the eight is redefined by some."""
+    operations = {
+        "get_repo",
+        "list_branches",
+        "create_repo",
+        "create_branch",
+        "protect_branch",
+        "commit_files",
+        "open_pull_request",
+        "merge_pull_request",
+    }
+    redefined = {name for mutant in CASES for kind in mutant.__mro__[:2] for name in vars(kind)}
+
+    assert len(CASES) >= 40
+    assert operations <= redefined
