@@ -37,7 +37,9 @@ from gitprovider.errors import (
     NotMergeableError,
     ProviderUnavailableError,
     RateLimitedError,
+    RetryCancelledError,
 )
+from gitprovider.errors import Step as Done
 from gitprovider.models import (
     MAX_CALL_BYTES,
     Author,
@@ -49,7 +51,7 @@ from gitprovider.models import (
     PutFile,
     Repo,
 )
-from gitprovider.resolve import InspectableProvider, resolve
+from gitprovider.resolve import InspectableProvider, Verdict, resolve
 from gitprovider.retry import wait as _wait
 
 _T = TypeVar("_T")
@@ -339,10 +341,11 @@ class _Step(Generic[_T]):
 
 @dataclass(slots=True)
 class _Trail:
-    """How often a step was tried, and how long it waits next."""
+    """How often a step was tried, how long it waits next, and what became of a lost try."""
 
     attempts: int = 0
     wait: float = _FIRST_WAIT
+    verdict: Verdict | None = None
 
 
 class _Run:
@@ -544,22 +547,30 @@ class _Run:
 
     def _make(self, step: _Step[_T], trail: _Trail) -> Ensured[_T]:
         started = self._clock()
+        resumed = False
         while True:
             trail.attempts += 1
             try:
                 ensured = step.make()
                 break
             except GitProviderError as error:
-                if error.outcome is not Outcome.NOT_APPLIED:
-                    self._made_something = True
-                    return Ensured(self._found_after(step, trail, error), changed=True)
-                if not (error.retryable or self._may_lag(error)):
+                if error.outcome is Outcome.NOT_APPLIED:
+                    if not (error.retryable or self._may_lag(error)):
+                        raise
+                    self._pause(step, trail, started, error)
+                    continue
+                self._made_something = True
+                found = self._found_after(step, trail, error)
+                if not isinstance(found, _Todo):
+                    return Ensured(found, changed=True)
+                # A merge whose answer was lost never came to delete the branch: that much is still to be sent.
+                if resumed or error.outcome is not Outcome.UNKNOWN or trail.verdict is not Verdict.APPLIED:
                     raise
-                self._pause(step, trail, started, error)
-        if not ensured.changed:
+                resumed = True
+        if not ensured.changed and not resumed:
             return ensured
         self._made_something = True
-        return Ensured(self._shown(step, trail), changed=True)
+        return Ensured(self._shown(step, trail, ensured.value), changed=True)
 
     def _may_lag(self, error: GitProviderError) -> bool:
         """Whether a host refuses like this, for a while, what stands on something that was made a moment ago."""
@@ -572,42 +583,48 @@ class _Run:
             return error.intent is not None and error.operation in _LAGGING
         return isinstance(error, NotFoundError)
 
-    def _found_after(self, step: _Step[_T], trail: _Trail, error: GitProviderError) -> _T:
-        """What a step made whose answer was lost or whose end failed; the error where it did not, or not all of it."""
+    def _found_after(self, step: _Step[_T], trail: _Trail, error: GitProviderError) -> _T | _Todo:
+        """What is there after an error whose effect is not known, or not whole; nothing is sent."""
         self._tell(self._waiting(step, trail, self._provider.settle, error))
         try:
-            resolve(self._provider, error, wait=True, sleep=self._sleep, now=self._now)
-            found = step.look()
+            trail.verdict = resolve(self._provider, error, wait=True, sleep=self._sleep, now=self._now).verdict
+            return step.look()
         except GitProviderError as unseen:
             raise error from unseen
-        if isinstance(found, _Todo):
-            raise error
-        return found
 
-    def _shown(self, step: _Step[_T], trail: _Trail) -> _T:
+    def _shown(self, step: _Step[_T], trail: _Trail, made: _T) -> _T:
         """Wait, by reading, until the host shows what was made."""
         started = self._clock()
         while True:
-            error: GitProviderError | None = None
+            unseen: GitProviderError | None = None
             try:
                 found = step.look()
                 if not isinstance(found, _Todo):
                     return found
-            except (NotFoundError, ConflictError, ProviderUnavailableError, RateLimitedError) as unseen:
-                error = unseen
-            self._pause(step, trail, started, error)
+            except (NotFoundError, ConflictError, ProviderUnavailableError, RateLimitedError) as error:
+                unseen = error
+            try:
+                self._pause(step, trail, started, unseen)
+            except RetryCancelledError as cancelled:
+                cancelled.outcome, cancelled.completed = Outcome.PARTIAL, (Done(step.name, made),)
+                raise
+            except GitProviderError as over:
+                raise ProviderUnavailableError(
+                    f"{step.name} succeeded, and the host did not show it within {self._within:g} seconds",
+                    provider=self._provider.name,
+                    operation=step.name,
+                    repo=self._repo,
+                    outcome=Outcome.PARTIAL,
+                    completed=(Done(step.name, made),),
+                    failed_step="read it back",
+                ) from over
 
     def _pause(self, step: _Step[Any], trail: _Trail, started: float, error: GitProviderError | None) -> None:
         """Wait before the next try or look; raise when the time is over."""
         asked = None if error is None else error.retry_after
         seconds = trail.wait if asked is None else asked
         if self._clock() - started + seconds > self._within:
-            raise error or ProviderUnavailableError(
-                f"{step.name} succeeded, and the host did not show it within {self._within:g} seconds",
-                provider=self._provider.name,
-                operation=step.name,
-                repo=self._repo,
-            )
+            raise error or NotFoundError("the host shows the state from before")
         trail.wait = min(trail.wait * 2, _LONGEST_WAIT)
         self._tell(self._waiting(step, trail, seconds, error))
         _wait(seconds, self._sleep)

@@ -93,9 +93,10 @@ class MemoryProvider:
 
     Attributes:
         faults: what is to happen to the next effect step of an operation, by its name.
+        refusals: the errors with which the host refuses the next effect steps of an operation, by its name.
         sent: the effect steps that were sent, in order.
         knows_commit: whether the commit's sha is in the evidence before the branch moves; GitLab's is not.
-        hidden_until: until that time every read and write of a repository is answered 404, as by a host that lags.
+        lag: seconds for which a new repository is answered 404, for reads and writes alike.
     """
 
     name = "memory"
@@ -105,9 +106,11 @@ class MemoryProvider:
         self.settle = settle
         self.knows_commit = knows_commit
         self.faults: dict[str, Fault] = {}
+        self.refusals: dict[str, list[GitProviderError]] = {}
         self.sent: list[str] = []
         self.stored: dict[str, Stored] = {}
-        self.hidden_until: datetime | None = None
+        self.lag = 0.0
+        self._hidden_until = clock.now()
 
     # The contract
 
@@ -144,6 +147,7 @@ class MemoryProvider:
                 created_at=self.clock.now(),
             )
             self.stored[repo] = Stored(made)
+            self._hidden_until = self.clock.now() + timedelta(seconds=self.lag)
             return made
 
         with self._operation("create_repo", repo) as op:
@@ -386,7 +390,7 @@ class MemoryProvider:
         return sha
 
     def _stored(self, repo: str) -> Stored:
-        if repo not in self.stored or (self.hidden_until is not None and self.clock.now() < self.hidden_until):
+        if repo not in self.stored or self.clock.now() < self._hidden_until:
             raise NotFoundError(f"there is no repository {repo}")
         return self.stored[repo]
 
@@ -407,6 +411,8 @@ class MemoryProvider:
         with op.effect(op.name):
             self.sent.append(op.name)
             fault = self.faults.pop(op.name, None)
+            if refusals := self.refusals.get(op.name):
+                raise refusals.pop(0)
             if fault is None:
                 return apply()
             if fault == "refused":
