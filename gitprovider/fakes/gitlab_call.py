@@ -12,7 +12,8 @@ from gitprovider.fakes.host import Request, Response
 
 if TYPE_CHECKING:
     from gitprovider.fakes.gitlab_face import GitLabFace
-    from gitprovider.local.forge import Forge, RepoRecord
+    from gitprovider.local.forge import Forge
+    from gitprovider.local.records import RepoRecord
 
 _T = TypeVar("_T")
 

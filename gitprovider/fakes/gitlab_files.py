@@ -40,7 +40,7 @@ def resolve(repository: BareRepository, record: RepoRecord, ref: str) -> pygit2.
     if not re.fullmatch(r"[0-9a-f]{7,40}", ref):
         return None
     try:
-        found = repository.git.revparse_single(ref)
+        found: Any = repository.git.revparse_single(ref)
     except (KeyError, ValueError):
         return None
     return found if isinstance(found, pygit2.Commit) else None

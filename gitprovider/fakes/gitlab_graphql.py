@@ -20,6 +20,7 @@ from gitprovider.fakes.gitlab_call import Call
 from gitprovider.fakes.host import Response
 from gitprovider.local.records import RepoRecord
 from gitprovider.local.repository import BareRepository, opened
+from gitprovider.state import TreeEntry
 
 PAGE = 100
 MAX_COMPLEXITY = 250
@@ -280,23 +281,23 @@ def _commit(git: BareRepository, record: RepoRecord, arguments: Mapping[str, Any
 
 
 def _commit_fields(commit: pygit2.Commit) -> dict[str, Callable[[Mapping[str, Any]], Any]]:
-    sha, message = str(commit.id), commit.message
-    return {"sha": lambda _: sha, "message": lambda _: message}
+    return {"sha": _constant(str(commit.id)), "message": _constant(commit.message)}
 
 
 def _blobs(git: BareRepository, commit: pygit2.Commit, paths: list[str]) -> Iterator[_Type]:
     for path in dict.fromkeys(paths):
         entry = git.entry(commit.tree, path)
         if entry is not None and entry.mode in ("100644", "100755", "120000"):
-            yield _Type(
-                "RepositoryBlob",
-                {
-                    "path": lambda _, path=path: path,
-                    "name": lambda _, path=path: path.rpartition("/")[2],
-                    "oid": lambda _, entry=entry: entry.sha,
-                    "mode": lambda _, entry=entry: entry.mode,
-                },
-            )
+            yield _blob(path, entry)
+
+
+def _blob(path: str, entry: TreeEntry) -> _Type:
+    fields = {"path": path, "name": path.rpartition("/")[2], "oid": entry.sha, "mode": entry.mode}
+    return _Type("RepositoryBlob", {name: _constant(value) for name, value in fields.items()})
+
+
+def _constant(value: Any) -> Callable[[Mapping[str, Any]], Any]:
+    return lambda arguments: value
 
 
 def _page(nodes: list[_Type], arguments: Mapping[str, Any]) -> _Type:

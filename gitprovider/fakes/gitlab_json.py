@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pygit2
 
 if TYPE_CHECKING:
-    from gitprovider.local.forge import PullRecord, RepoRecord
+    from gitprovider.local.records import PullRecord, RepoRecord
 
 # What a project that was made through the API starts with: https://docs.gitlab.com/api/projects/#create-a-project
 SETTINGS: Mapping[str, Any] = {
@@ -296,4 +296,5 @@ def _merge_commit(pull: PullRecord) -> str | None:
     # A fast-forward makes no merge commit, so there is none to name.
     if pull.settings.get("fast_forward"):
         return None
-    return pull.settings.get("merge_commit_sha") or pull.merge_commit_sha
+    above: str | None = pull.settings.get("merge_commit_sha")
+    return above or pull.merge_commit_sha
