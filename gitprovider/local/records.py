@@ -12,7 +12,7 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -20,6 +20,7 @@ from typing import Any
 
 from gitprovider.enums import Outcome, PullRequestState, Visibility
 from gitprovider.errors import ProviderUnavailableError
+from gitprovider.local.forks import inside
 from gitprovider.models import BranchProtection
 
 # "gpfg": tells a forge's database from any other SQLite file.
@@ -173,7 +174,7 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """One consistent view. A forge that does not exist yet reads as an empty one, and is not made."""
-        with self._opened(":memory:" if self._is_new() else str(self.path)) as connection:
+        with inside(), self._opened(":memory:" if self._is_new() else str(self.path)) as connection:
             connection.execute("BEGIN")
             yield connection
             connection.execute("ROLLBACK")
@@ -181,9 +182,7 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """The one writer of the whole forge: what is read inside stays so until the block ends and commits."""
-        if self._is_new():
-            self._create()
-        with self._opened(str(self.path)) as connection:
+        with inside(), self._opened(self._made()) as connection:
             self._begin(connection)
             try:
                 yield connection
@@ -197,28 +196,36 @@ class Database:
                 raise self._unavailable(exc, outcome=Outcome.UNKNOWN) from exc
 
     def _is_new(self) -> bool:
-        if self.path.exists():
-            return False
-        if self._repositories.exists():
-            raise ProviderUnavailableError(
-                f"the forge's database {self.path} is missing, though there are repositories beside it",
-                transient=False,
-                hint="restore the database from a backup",
-            )
-        return True
+        with self._disk():
+            if self.path.exists():
+                return False
+            if not self._repositories.exists():
+                return True
+        raise ProviderUnavailableError(
+            f"the forge's database {self.path} is missing, though there are repositories beside it",
+            transient=False,
+            hint="restore the database from a backup",
+        )
 
-    def _create(self) -> None:
-        # Made beside and linked in place whole, so that neither a kill nor a second maker leaves a half-made one.
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        draft = self.path.with_name(f".{secrets.token_hex(8)}.sqlite3")
+    def _made(self) -> str:
+        if self._is_new():
+            # Made beside and linked in place whole: neither a kill nor a second maker leaves a half-made one.
+            draft = self.path.with_name(f".{secrets.token_hex(8)}.sqlite3")
+            with self._disk():
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                with self._opened(str(draft), fresh=True):
+                    pass
+                with suppress(FileExistsError):
+                    os.link(draft, self.path)
+                draft.unlink()
+        return str(self.path)
+
+    @contextmanager
+    def _disk(self) -> Iterator[None]:
         try:
-            with self._opened(str(draft), fresh=True):
-                pass
-            os.link(draft, self.path)
-        except FileExistsError:
-            pass
-        finally:
-            draft.unlink(missing_ok=True)
+            yield
+        except OSError as exc:
+            raise ProviderUnavailableError(f"no forge can be in {self.path.parent}: {exc}", transient=False) from exc
 
     @contextmanager
     def _opened(self, name: str, *, fresh: bool = False) -> Iterator[sqlite3.Connection]:
