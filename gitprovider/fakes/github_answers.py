@@ -55,7 +55,7 @@ REFUSALS: Mapping[str, Words] = {
     "gh-requires-authentication": Words(401, "Requires authentication"),
     "gh-bad-jwt": Words(401, "A JSON web token could not be decoded", docs=DOCS),
     "gh-jwt-lifetime": Words(401, "'Expiration time' claim ('exp') is too far in the future", docs=DOCS),
-    "gh-primary-limit": Words(403, "API rate limit exceeded for user ID {id}.", docs=_LIMITS),
+    "gh-rate-limit": Words(403, "API rate limit exceeded for user ID {id}.", docs=_LIMITS),
     "gh-not-found": Words(404, "Not Found"),
     "gh-route-missing": Words(404, "Not Found", docs=DOCS),
     "gh-repo-missing": Words(404, "Not Found"),
@@ -63,13 +63,13 @@ REFUSALS: Mapping[str, Words] = {
     "gh-moved-read": Words(301, "Moved Permanently", docs=_REDIRECTS),
     "gh-moved-write": Words(307, "Moved Permanently", docs=_REDIRECTS),
     "gh-archived": Words(403, "Repository was archived so is read-only."),
-    "gh-not-admin": Words(403, "Must have admin rights to Repository."),
-    "gh-integration-refused": Words(403, "Resource not accessible by integration"),
+    "gh-admin-rights": Words(403, "Must have admin rights to Repository."),
+    "gh-app-permission": Words(403, "Resource not accessible by integration"),
     "gh-not-json": Words(400, "Problems parsing JSON"),
     "gh-not-object": Words(400, "Body should be a JSON object"),
     "gh-not-supplied": Words(422, "Invalid request.\n\n{names} {verb} supplied."),
     "gh-wrong-type": Words(422, "Invalid request.\n\nFor 'properties/{name}', {value} is not {kind}."),
-    "gh-repo-exists": Words(
+    "gh-name-exists": Words(
         422,
         "Repository creation failed.",
         (
@@ -81,6 +81,7 @@ REFUSALS: Mapping[str, Words] = {
             },
         ),
     ),
+    "gh-no-such-org": Words(404, "Not Found"),
     "gh-visibility-internal": Words(
         422,
         "Validation Failed",
@@ -93,15 +94,15 @@ REFUSALS: Mapping[str, Words] = {
             },
         ),
     ),
-    "gh-empty-repository": Words(409, "Git Repository is empty."),
-    "gh-branch-missing": Words(404, "Branch not found"),
-    "gh-ref-missing": Words(404, "Not Found"),
+    "gh-empty-repo": Words(409, "Git Repository is empty."),
+    "gh-branch-not-found": Words(404, "Branch not found"),
+    "gh-ref-not-found": Words(404, "Not Found"),
     "gh-ref-lag": Words(404, "Not Found"),
     "gh-ref-exists": Words(422, "Reference already exists"),
-    "gh-ref-prefix": Words(422, "Reference update failed"),
+    "gh-ref-update-failed": Words(422, "Reference update failed"),
     "gh-ref-name": Words(422, "{ref} is not a valid ref name."),
     "gh-object-missing": Words(422, "Object does not exist"),
-    "gh-ref-gone": Words(422, "Reference does not exist"),
+    "gh-ref-missing": Words(422, "Reference does not exist"),
     "gh-not-fast-forward": Words(422, "Update is not a fast forward"),
     "gh-protected-commit": Words(422, "Changes must be made through a pull request.", docs=_PROTECTED),
     "gh-protected-check": Words(422, 'Required status check "{check}" is expected.', docs=_PROTECTED),
@@ -112,8 +113,9 @@ REFUSALS: Mapping[str, Words] = {
     "gh-protected-contents": Words(
         409, "Could not create file: Changes must be made through a pull request.", docs=_PROTECTED
     ),
-    "gh-ruleset": Words(422, "Repository rule violations found\n\n{reason}\n\n"),
-    "gh-ruleset-contents": Words(409, "Repository rule violations found\n\n{reason}\n\n"),
+    "gh-rule-creation": Words(422, "Repository rule violations found\n\n{reason}\n\n"),
+    "gh-rule-violation": Words(422, "Repository rule violations found\n\n{reason}\n\n"),
+    "gh-rule-violation-contents": Words(409, "Repository rule violations found\n\n{reason}\n\n"),
     "gh-blob-missing": Words(404, "Not Found"),
     "gh-blob-encoding": Words(422, "Invalid blob content"),
     "gh-tree-missing": Words(404, "Not Found"),
@@ -122,14 +124,14 @@ REFUSALS: Mapping[str, Words] = {
     "gh-tree-path": Words(422, "tree.path contains a malformed path component"),
     "gh-tree-content": Words(422, "Must supply either tree.sha or tree.content"),
     "gh-tree-blob": Words(422, "tree.sha {sha} is not a valid {kind}"),
-    "gh-tree-too-large": Words(
+    "gh-tree-too-big": Words(
         422,
         "Sorry, your request timed out.  It's likely that your input was too large to process.  Consider building the"
         " tree incrementally, or building the commits you need in a local clone of the repository and then pushing"
         " them to GitHub.",
     ),
     "gh-tree-delete": Words(422, "GitRPC::BadObjectState"),
-    "gh-commit-tree": Words(422, "Tree SHA does not exist"),
+    "gh-tree-lag": Words(422, "Tree SHA does not exist"),
     "gh-commit-parent": Words(422, "Parent SHA does not exist or is not a commit object"),
     "gh-commit-missing": Words(422, "No commit found for SHA: {sha}"),
     "gh-git-commit-missing": Words(404, "Not Found"),
@@ -141,8 +143,10 @@ REFUSALS: Mapping[str, Words] = {
     "gh-contents-path": Words(422, "path contains a malformed path component"),
     "gh-protection-none": Words(404, "Branch not protected"),
     "gh-protection-no-admin": Words(404, "Not Found"),
-    "gh-protection-plan": Words(403, "Upgrade to GitHub Pro or make this repository public to enable this feature."),
-    "gh-protection-keys": Words(422, 'Invalid request.\n\nNo subschema in "anyOf" matched.\n{names} {verb} supplied.'),
+    "gh-plan": Words(403, "Upgrade to GitHub Pro or make this repository public to enable this feature."),
+    "gh-protection-schema": Words(
+        422, 'Invalid request.\n\nNo subschema in "anyOf" matched.\n{names} {verb} supplied.'
+    ),
     "gh-protection-approvals": Words(
         422, 'Invalid request.\n\n{value} must be less than or equal to 6.\nNot all subschemas of "allOf" matched.'
     ),
@@ -156,19 +160,19 @@ REFUSALS: Mapping[str, Words] = {
     "gh-pull-exists": _validation(
         "PullRequest", code="custom", message="A pull request already exists for {owner}:{head}."
     ),
-    "gh-pull-no-commits": _validation("PullRequest", code="custom", message="No commits between {base} and {head}"),
-    "gh-pull-head": _validation("PullRequest", field="head", code="invalid"),
-    "gh-pull-base": _validation("PullRequest", field="base", code="invalid"),
-    "gh-pull-no-drafts": Words(422, "Draft pull requests are not supported in this repository."),
+    "gh-no-commits-between": _validation("PullRequest", code="custom", message="No commits between {base} and {head}"),
+    "gh-head-invalid": _validation("PullRequest", field="head", code="invalid"),
+    "gh-base-invalid": _validation("PullRequest", field="base", code="invalid"),
+    "gh-no-drafts": Words(422, "Draft pull requests are not supported in this repository."),
     "gh-review-author": Words(422, "Review cannot be requested from pull request author."),
     "gh-review-stranger": Words(
         422,
         "Reviews may only be requested from collaborators. One or more of the users or teams you specified is not a"
         " collaborator of the {path} repository.",
     ),
-    "gh-merge-refused": Words(405, "Pull Request is not mergeable"),
-    "gh-merge-head-moved": Words(409, "Head branch was modified. Review and try the merge again."),
-    "gh-merge-base-moved": Words(405, "Base branch was modified. Review and try the merge again."),
+    "gh-not-mergeable": Words(405, "Pull Request is not mergeable"),
+    "gh-head-modified": Words(409, "Head branch was modified. Review and try the merge again."),
+    "gh-base-modified": Words(405, "Base branch was modified. Review and try the merge again."),
     "gh-merge-draft": Words(405, "Pull Request is still a draft"),
     "gh-merge-no-merge-commits": Words(405, "Merge commits are not allowed on this repository."),
     "gh-merge-no-squash": Words(405, "Squash merges are not allowed on this repository."),
@@ -176,12 +180,12 @@ REFUSALS: Mapping[str, Words] = {
     "gh-merge-linear": Words(405, "This branch must not contain merge commits.", docs=_PROTECTED),
     "gh-merge-no-rebase-possible": Words(405, "This branch can't be rebased"),
     "gh-merge-check": Words(405, 'Required status check "{check}" is {state}.', docs=_PROTECTED),
-    "gh-merge-reviews": Words(
+    "gh-merge-review": Words(
         405,
         "At least {count} approving review{s} required by reviewers with write access.",
         docs=_PROTECTED,
     ),
-    "gh-merge-behind": Words(409, "Head branch is out of date. Review and try the merge again.", docs=_PROTECTED),
+    "gh-head-behind": Words(409, "Head branch is out of date. Review and try the merge again.", docs=_PROTECTED),
     "gh-merge-queue": Words(405, "Repository rule violations found\n\nChanges must be made through the merge queue"),
     "gh-merge-ruleset": Words(405, "Repository rule violations found\n\n{reason}\n\n"),
     "gh-installation-missing": Words(404, "Not Found"),
@@ -216,18 +220,18 @@ class Refusal(Exception):
 
 # What GitHub answers where the forge refused, by the endpoint and the error's class; the first that fits decides.
 _FORGE: Mapping[str, tuple[tuple[type[GitProviderError], str], ...]] = {
-    "POST /user/repos": ((AlreadyExistsError, "gh-repo-exists"),),
-    "POST /orgs/{org}/repos": ((AlreadyExistsError, "gh-repo-exists"),),
-    "GET /repos/{owner}/{repo}/branches/{branch/}": ((NotFoundError, "gh-branch-missing"),),
-    "GET /repos/{owner}/{repo}/branches/{branch/}/protection": ((NotFoundError, "gh-branch-missing"),),
-    "PUT /repos/{owner}/{repo}/branches/{branch/}/protection": ((NotFoundError, "gh-branch-missing"),),
+    "POST /user/repos": ((AlreadyExistsError, "gh-name-exists"),),
+    "POST /orgs/{org}/repos": ((AlreadyExistsError, "gh-name-exists"),),
+    "GET /repos/{owner}/{repo}/branches/{branch/}": ((NotFoundError, "gh-branch-not-found"),),
+    "GET /repos/{owner}/{repo}/branches/{branch/}/protection": ((NotFoundError, "gh-branch-not-found"),),
+    "PUT /repos/{owner}/{repo}/branches/{branch/}/protection": ((NotFoundError, "gh-branch-not-found"),),
     "DELETE /repos/{owner}/{repo}/branches/{branch/}/protection": ((NotFoundError, "gh-protection-none"),),
-    "GET /repos/{owner}/{repo}/git/ref/{ref/}": ((NotFoundError, "gh-ref-missing"),),
-    "GET /repos/{owner}/{repo}/git/refs/{ref/}": ((NotFoundError, "gh-ref-missing"),),
+    "GET /repos/{owner}/{repo}/git/ref/{ref/}": ((NotFoundError, "gh-ref-not-found"),),
+    "GET /repos/{owner}/{repo}/git/refs/{ref/}": ((NotFoundError, "gh-ref-not-found"),),
     "POST /repos/{owner}/{repo}/git/refs": (
         (AlreadyExistsError, "gh-ref-exists"),
         (NotFoundError, "gh-object-missing"),
-        (ConflictError, "gh-ref-prefix"),
+        (ConflictError, "gh-ref-update-failed"),
         (InvalidRequestError, "gh-ref-name"),
     ),
     "PATCH /repos/{owner}/{repo}/git/refs/{ref/}": (
@@ -235,7 +239,7 @@ _FORGE: Mapping[str, tuple[tuple[type[GitProviderError], str], ...]] = {
         (NotFoundError, "gh-object-missing"),
     ),
     "DELETE /repos/{owner}/{repo}/git/refs/{ref/}": (
-        (NotFoundError, "gh-ref-gone"),
+        (NotFoundError, "gh-ref-missing"),
         (ConflictError, "gh-ref-default"),
     ),
     "GET /repos/{owner}/{repo}/git/blobs/{sha}": ((NotFoundError, "gh-blob-missing"),),
@@ -245,7 +249,7 @@ _FORGE: Mapping[str, tuple[tuple[type[GitProviderError], str], ...]] = {
     "GET /repos/{owner}/{repo}/pulls/{number}": ((NotFoundError, "gh-pull-missing"),),
     "PUT /repos/{owner}/{repo}/pulls/{number}/merge": (
         (NotFoundError, "gh-pull-missing"),
-        (HeadMovedError, "gh-merge-head-moved"),
+        (HeadMovedError, "gh-head-modified"),
     ),
     "POST /repos/{owner}/{repo}/issues/{number}/labels": ((NotFoundError, "gh-pull-missing"),),
     "POST /repos/{owner}/{repo}/pulls/{number}/requested_reviewers": ((NotFoundError, "gh-pull-missing"),),
@@ -256,9 +260,9 @@ MERGE_REFUSALS: Mapping[NotMergeableReason, str] = {
     NotMergeableReason.DRAFT: "gh-merge-draft",
     NotMergeableReason.METHOD: "gh-merge-linear",
     NotMergeableReason.CHECKS: "gh-merge-check",
-    NotMergeableReason.REVIEWS: "gh-merge-reviews",
-    NotMergeableReason.BEHIND: "gh-merge-behind",
-    NotMergeableReason.PENDING: "gh-merge-base-moved",
+    NotMergeableReason.REVIEWS: "gh-merge-review",
+    NotMergeableReason.BEHIND: "gh-head-behind",
+    NotMergeableReason.PENDING: "gh-base-modified",
 }
 
 

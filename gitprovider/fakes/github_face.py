@@ -213,7 +213,7 @@ class GitHubFace:
                 raise Refusal("gh-no-user-agent")
             caller = self._caller(token, request)
             if over:
-                raise Refusal("gh-primary-limit", id=account_id(caller.login or "ghost"))
+                raise Refusal("gh-rate-limit", id=account_id(caller.login or "ghost"))
             if found is None:
                 raise Refusal("gh-route-missing")
             template, _, words = found

@@ -36,7 +36,7 @@ _MAX_INLINE = 250
 @ROUTES.on("GET", "/repos/{owner}/{repo}/git/refs/{ref/}", docs="git/refs#get-a-reference")
 def _get_ref(call: Call, ref: str) -> Response:
     _refuse_empty(call)
-    branch = _branch_of(f"refs/{ref}", "gh-ref-missing")
+    branch = _branch_of(f"refs/{ref}", "gh-ref-not-found")
     if call.face.lagging.strikes(("ref", call.record.id, branch)):
         raise Refusal("gh-ref-lag")
     sha = call.forge.head(call.path, branch)
@@ -57,7 +57,7 @@ def _create_ref(call: Call) -> Response:
     asked = call.fields({"ref": str, "sha": str})
     _refuse_empty(call)
     branch = _branch_of(asked["ref"], "gh-ref-name")
-    enforce(call.record, branch, "creation")
+    enforce(call.record, branch, "creation", fact="gh-rule-creation")
     if not checks.is_sha(asked["sha"]):
         raise Refusal("gh-object-missing")
     call.forge.create_branch(call.path, branch, asked["sha"])
@@ -70,11 +70,11 @@ def _create_ref(call: Call) -> Response:
 def _update_ref(call: Call, ref: str) -> Response:
     asked = call.fields({"sha": str}, {"force": bool})
     _refuse_empty(call)
-    branch, force = _branch_of(f"refs/{ref}", "gh-ref-gone"), bool(asked.get("force"))
+    branch, force = _branch_of(f"refs/{ref}", "gh-ref-missing"), bool(asked.get("force"))
     try:
         before = call.forge.head(call.path, branch)
     except NotFoundError:
-        raise Refusal("gh-ref-gone") from None
+        raise Refusal("gh-ref-missing") from None
     if not objects.is_kind(call.record, asked["sha"], "commit"):
         raise Refusal("gh-object-missing")
     enforce(call.record, branch, "pull_request", "update")
@@ -92,7 +92,7 @@ def _update_ref(call: Call, ref: str) -> Response:
 @ROUTES.on("DELETE", "/repos/{owner}/{repo}/git/refs/{ref/}", docs="git/refs#delete-a-reference")
 def _delete_ref(call: Call, ref: str) -> Response:
     _refuse_empty(call)
-    branch = _branch_of(f"refs/{ref}", "gh-ref-gone")
+    branch = _branch_of(f"refs/{ref}", "gh-ref-missing")
     enforce(call.record, branch, "deletion")
     bypass = call.bypasses(call.forge.protection(call.path, branch))
     try:
@@ -147,7 +147,7 @@ def _create_tree(call: Call) -> Response:
     if base is not None and not objects.is_kind(call.record, base, "tree"):
         raise Refusal("gh-tree-base")
     if sum(isinstance(item, dict) and "content" in item for item in asked["tree"]) > _MAX_INLINE:
-        raise Refusal("gh-tree-too-large")
+        raise Refusal("gh-tree-too-big")
     entries = dict(_tree_entry(call, item) for item in asked["tree"])
     sha = call.forge.write_tree(call.path, base, entries)
     body = call.bodies.tree(call.record, sha, objects.items(call.record, sha, recursive=False))
@@ -193,7 +193,7 @@ def _create_commit(call: Call) -> Response:
     asked = call.fields({"message": str, "tree": str}, {"parents": list, **people})
     _refuse_empty(call)
     if not objects.is_kind(call.record, asked["tree"], "tree"):
-        raise Refusal("gh-commit-tree")
+        raise Refusal("gh-tree-lag")
     parents = asked.get("parents") or []
     if not all(objects.is_kind(call.record, parent, "commit") for parent in parents):
         raise Refusal("gh-commit-parent")
@@ -285,7 +285,7 @@ def _put_contents(call: Call, path: str) -> Response:
         raise Refusal("gh-contents-sha")
     if held is not None and asked["sha"] != held:
         raise Refusal("gh-contents-stale", path=path, sha=asked["sha"])
-    enforce(call.record, branch, "pull_request", "update", fact="gh-ruleset-contents")
+    enforce(call.record, branch, "pull_request", "update", fact="gh-rule-violation-contents")
     author = _person(asked.get("author")) or _person(asked.get("committer")) or call.face.identity
     bypass = call.bypasses(call.forge.protection(call.path, branch))
     try:
@@ -320,7 +320,7 @@ def _held_file(call: Call, branch: str, path: str) -> str | None:
     if branch not in branches:
         if branches:
             raise Refusal("gh-contents-branch", branch=branch)
-        enforce(call.record, branch, "creation", fact="gh-ruleset-contents")
+        enforce(call.record, branch, "creation", fact="gh-rule-violation-contents")
         return None
     found = call.forge.read_entries(call.path, branches[branch], [path])[path]
     return None if found is None else found.sha
@@ -331,7 +331,7 @@ def _held_file(call: Call, branch: str, path: str) -> str | None:
 
 def _refuse_empty(call: Call) -> None:
     if not call.forge.branches(call.path):
-        raise Refusal("gh-empty-repository")
+        raise Refusal("gh-empty-repo")
 
 
 def _branch_of(ref: str, fact: str) -> str:

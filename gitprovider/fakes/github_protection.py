@@ -49,7 +49,7 @@ def accepted(body: Request, held: Request | None, *, org: bool, logins: frozense
     """
     if absent := [name for name in _REQUIRED if name not in body]:
         names = ", ".join(f'"{name}"' for name in absent)
-        raise Refusal("gh-protection-keys", names=names, verb="wasn't" if len(absent) == 1 else "weren't")
+        raise Refusal("gh-protection-schema", names=names, verb="wasn't" if len(absent) == 1 else "weren't")
     people = _people(logins)
     reviews, checks = body["required_pull_request_reviews"], body["required_status_checks"]
     if body["restrictions"] is not None and not org:

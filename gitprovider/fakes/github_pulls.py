@@ -49,13 +49,13 @@ def _create_pull(call: Call) -> Response:
     head, base = _own_branch(call, asked["head"]), asked["base"]
     branches = dict(call.forge.branches(call.path))
     if head not in branches or call.face.lagging.strikes(("ref", call.record.id, head)):
-        raise Refusal("gh-pull-head")
+        raise Refusal("gh-head-invalid")
     if base not in branches:
-        raise Refusal("gh-pull-base")
+        raise Refusal("gh-base-invalid")
     if asked.get("draft") and call.face.plan == "free" and is_private(call.record):
-        raise Refusal("gh-pull-no-drafts")
+        raise Refusal("gh-no-drafts")
     if head == base:
-        raise Refusal("gh-pull-no-commits", base=base, head=head)
+        raise Refusal("gh-no-commits-between", base=base, head=head)
     try:
         pull = call.forge.open_pull_request(
             call.path,
@@ -68,7 +68,7 @@ def _create_pull(call: Call) -> Response:
     except AlreadyExistsError:
         raise Refusal("gh-pull-exists", owner=call.owner, head=head) from None
     except ConflictError:
-        raise Refusal("gh-pull-no-commits", base=base, head=head) from None
+        raise Refusal("gh-no-commits-between", base=base, head=head) from None
     body = _full(call, pull, Mergeability(computed=False))
     return reply(body, "gh-pull-created", status=201, headers={"Location": body["url"]}, effect=True)
 
@@ -160,7 +160,7 @@ def _own_branch(call: Call, head: str) -> str:
     if not colon:
         return head
     if owner.lower() != call.owner.lower():
-        raise Refusal("gh-pull-head")
+        raise Refusal("gh-head-invalid")
     return branch
 
 
@@ -187,7 +187,7 @@ def _method(word: str) -> MergeMethod:
 def _check_rules(call: Call, pull: PullRecord, method: MergeMethod, sha: str) -> None:
     """What the repository's settings, rulesets and strict checks say of a merge; the rest is the forge's to say."""
     if sha != pull.head_sha:
-        raise Refusal("gh-merge-head-moved")
+        raise Refusal("gh-head-modified")
     if pull.draft:
         raise Refusal("gh-merge-draft")
     name, fact = _METHODS[method]
@@ -202,7 +202,7 @@ def _check_rules(call: Call, pull: PullRecord, method: MergeMethod, sha: str) ->
     if checks and checks["strict"]:
         found = objects.compare(call.record, pull.base_sha, pull.head_sha)
         if found is not None and found.behind:
-            raise Refusal("gh-merge-behind")
+            raise Refusal("gh-head-behind")
 
 
 def _refused(call: Call, pull: PullRecord, method: MergeMethod, reason: NotMergeableReason) -> Refusal:
@@ -218,7 +218,7 @@ def _refused(call: Call, pull: PullRecord, method: MergeMethod, reason: NotMerge
     if reason is NotMergeableReason.REVIEWS and held is not None:
         count = held.required_approvals
         words = {"count": count, "s": " is" if count == 1 else "s are"}
-    return Refusal(MERGE_REFUSALS.get(reason, "gh-merge-refused"), **words)
+    return Refusal(MERGE_REFUSALS.get(reason, "gh-not-mergeable"), **words)
 
 
 def _message(call: Call, pull: PullRecord, method: MergeMethod, asked: Body) -> str:

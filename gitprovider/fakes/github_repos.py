@@ -25,7 +25,7 @@ ROUTES = Routes()
 @ROUTES.on("GET", "/user", docs="users/users#get-the-authenticated-user")
 def _get_own_user(call: Call) -> Response:
     if call.caller.kind == "installation":
-        raise Refusal("gh-integration-refused")
+        raise Refusal("gh-app-permission")
     if call.caller.kind != "user":
         raise Refusal("gh-requires-authentication")
     return reply(call.bodies.own_user(call.face.login, call.face.since), "gh-own-user")
@@ -73,7 +73,7 @@ def _create_installation_token(call: Call, number: str) -> Response:
 @ROUTES.on("POST", "/user/repos", docs="repos/repos#create-a-repository-for-the-authenticated-user")
 def _create_own_repo(call: Call) -> Response:
     if call.caller.kind == "installation":
-        raise Refusal("gh-integration-refused")
+        raise Refusal("gh-app-permission")
     asked = call.fields({"name": str}, {"description": str, "private": bool, "auto_init": bool})
     # There is no ``visibility`` here: without ``private`` the repository is public.
     return _create(call, call.face.login, asked, Visibility.PRIVATE if asked.get("private") else Visibility.PUBLIC)
@@ -82,7 +82,7 @@ def _create_own_repo(call: Call) -> Response:
 @ROUTES.on("POST", "/orgs/{org}/repos", docs="repos/repos#create-an-organization-repository")
 def _create_org_repo(call: Call, org: str) -> Response:
     if not call.bodies.is_org(org):
-        raise Refusal("gh-not-found")
+        raise Refusal("gh-no-such-org")
     optional = {"description": str, "private": bool, "visibility": str, "auto_init": bool}
     asked = call.fields({"name": str}, optional)
     word = asked.get("visibility") or ("private" if asked.get("private") else "public")
@@ -118,7 +118,7 @@ def _get_repo(call: Call) -> Response:
 @ROUTES.on("DELETE", "/repos/{owner}/{repo}", docs="repos/repos#delete-a-repository")
 def _delete_repo(call: Call) -> Response:
     if not call.face.admin:
-        raise Refusal("gh-not-admin")
+        raise Refusal("gh-admin-rights")
     call.forge.delete_repo(call.path)
     return reply(None, "gh-repo-deleted", status=204, effect=True)
 
@@ -240,4 +240,4 @@ def _check_protection_access(call: Call) -> None:
     if not call.face.admin:
         raise Refusal("gh-protection-no-admin")
     if call.face.plan == "free" and is_private(call.record):
-        raise Refusal("gh-protection-plan")
+        raise Refusal("gh-plan")

@@ -31,7 +31,7 @@ def rules_for(record: RepoRecord, branch: str) -> list[dict[str, Any]]:
     ]
 
 
-def enforce(record: RepoRecord, branch: str, *kinds: str, fact: str = "gh-ruleset") -> None:
+def enforce(record: RepoRecord, branch: str, *kinds: str, fact: str = "gh-rule-violation") -> None:
     """Refuse what one of these kinds of rules forbids.
 
     Raises:
