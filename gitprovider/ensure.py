@@ -9,12 +9,11 @@ another.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
-from gitprovider.changes import read_changes
+from gitprovider.changes import blob_sha, read_changes
 from gitprovider.checks import check_branch, check_repo_path, check_source, is_sha, refuse
 from gitprovider.contract import optional
 from gitprovider.enums import MergeMethod, NotMergeableReason, PullRequestState, Visibility
@@ -258,11 +257,11 @@ def look_files(
     if head is None:
         return None, [change for change in changes if not isinstance(change, DeleteFile)]
     tree = provider.tree(repo, head)
-    wide = len(head) == 64
-    return head, [change for change in changes if not _is_there(change, tree.get, wide)]
+    sha256 = len(head) == 64
+    return head, [change for change in changes if not _is_there(change, tree.get, sha256)]
 
 
-def _is_there(change: FileChange, at: Callable[[str], TreeEntry | None], wide: bool) -> bool:
+def _is_there(change: FileChange, at: Callable[[str], TreeEntry | None], sha256: bool) -> bool:
     entry = at(change.path)
     match change:
         case DeleteFile():
@@ -271,17 +270,7 @@ def _is_there(change: FileChange, at: Callable[[str], TreeEntry | None], wide: b
             return entry is None and at(to) is not None
         case PutFile(executable=executable):
             modes = {True: ("100755",), False: ("100644",), None: ("100644", "100755")}[executable]
-            return entry is not None and entry.mode in modes and entry.sha == blob_sha(change.data(), wide=wide)
-
-
-def blob_sha(data: bytes, *, wide: bool = False) -> str:
-    """The sha that Git gives a blob: SHA-1, or SHA-256 (``wide``) in a repository of that object format."""
-    header = b"blob %d\0" % len(data)
-    return (hashlib.sha256 if wide else _sha1)(header + data).hexdigest()
-
-
-def _sha1(data: bytes) -> hashlib._Hash:
-    return hashlib.sha1(data, usedforsecurity=False)
+            return entry is not None and entry.mode in modes and entry.sha == blob_sha(change.data(), sha256=sha256)
 
 
 def ensure_pull_request(

@@ -11,8 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal, TypeVar
 
 from gitprovider._operation import Operation
-from gitprovider.changes import read_changes
-from gitprovider.ensure import blob_sha
+from gitprovider.changes import blob_sha, read_changes
 from gitprovider.enums import MergeMethod, NotMergeableReason, Outcome, PullRequestState, Visibility
 from gitprovider.errors import (
     AlreadyExistsError,

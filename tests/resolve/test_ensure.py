@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -38,7 +37,8 @@ from gitprovider import (
     ensure_pull_request,
     ensure_repo,
 )
-from gitprovider.ensure import Settling, blob_sha, look_files
+from gitprovider.changes import blob_sha
+from gitprovider.ensure import Settling, look_files
 from gitprovider.local import LocalProvider
 from tests.resolve.memory import Clock, Fault, MemoryProvider
 from tests.resolve.mutations import CHANGES, REPO, RULES, lost, staged
@@ -487,15 +487,6 @@ def test_no_changes_are_refused(clock: Clock) -> None:
     """An empty list is InvalidRequestError, before any read."""
     with pytest.raises(InvalidRequestError):
         ensure_files(MemoryProvider(clock), REPO, "main", [], message="Nothing")
-
-
-@pytest.mark.parametrize("data", [b"", b"text\n", b"\x00\xff\r\n", "ä".encode()])
-def test_a_blob_sha_is_gits_own(data: bytes) -> None:
-    """The sha computed here is what git hash-object says."""
-    said = subprocess.run(["git", "hash-object", "--stdin"], input=data, capture_output=True, check=True)
-
-    assert blob_sha(data) == said.stdout.decode().strip()
-    assert blob_sha(data, wide=True) == hashlib.sha256(b"blob %d\0" % len(data) + data).hexdigest()
 
 
 def test_a_sha256_repository_is_compared_in_its_own_format(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
