@@ -13,22 +13,25 @@ A host's SDK is loaded when a provider for that host is asked for.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, ParamSpec, Protocol, Self, TypeVar
 
 from gitprovider.checks import check_repo_path, check_text, refuse
 from gitprovider.contract import GitProviderContract
-from gitprovider.errors import AuthenticationError, InvalidRequestError
+from gitprovider.errors import AuthenticationError, GitProviderError, InvalidRequestError, NotFoundError
 from gitprovider.observe import Hook
 from gitprovider.retry import RetryOptions
 from gitprovider.state import HostState
 from gitprovider.urls import RepoUrl, Server, parse_repo_url, parse_server
 
 __all__ = ["Provider", "RepoUrl", "connect", "connect_repo", "parse_repo_url"]
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 
 PROVIDERS = ("local", "github", "gitlab")
 
@@ -117,7 +120,6 @@ def connect(
         InvalidRequestError: an argument or a variable is wrong or missing, or a package is not installed.
         AuthenticationError: no token is given, and none in the environment is at home on this host.
     """
-    env = os.environ if environ is None else environ
     host = _HOSTS.get(name) if isinstance(name, str) else None
     if host is None:
         refuse("name", f"is {name!r}; allowed are {', '.join(PROVIDERS)}")
@@ -138,13 +140,16 @@ def connect(
         for argument, value in (("url", url), ("token", token)):
             if value is not None:
                 refuse(argument, "is for github and gitlab; the local forge has a root")
-        local: Provider = _load(name)(_root(root, env), **options)
-        return local
+        provider: Provider = _load(name)(_root(root, environ), **options)
+        return provider
     if root is not None:
         refuse("root", f"is for the local forge; {name} has a url")
-    server = _server(host, url, env)
-    secret = check_text("token", token, empty=False) if token is not None else None
-    return _remote(name, server, secret or _token(host, server, env, named=url is not None), options)
+    found = _attempt(_destination, name, url, [token], environ)
+    # No frame of a traceback from here on names the token, or the environment that may hold others.
+    token = environ = None
+    if isinstance(found, GitProviderError):
+        raise found
+    return _remote(*found, options)
 
 
 def connect_repo(
@@ -173,26 +178,52 @@ def connect_repo(
         InvalidRequestError: the URL is wrong, or its host is not known.
         AuthenticationError: no token in the environment is at home on this host.
     """
-    env = os.environ if environ is None else environ
     place = parse_repo_url(url)
     if place.scheme == "file":
         root, path = _forge_of(place.path)
-        return connect("local", root=root, on_event=on_event, environ=env), path
+        return connect("local", root=root, on_event=on_event), path
     given = {"timeout": timeout, "verify": verify, "retry": retry, "allow_http": allow_http, "on_event": on_event}
     options = {option: value for option, value in given.items() if value is not None}
-    name, server, path = _recognised(place, hosts or {}, env)
-    return _remote(name, server, _token(_HOSTS[name], server, env, named=False), options), path
+    found = _attempt(_recognised, place, hosts or {}, environ)
+    environ = None
+    if isinstance(found, GitProviderError):
+        raise found
+    name, server, held, path = found
+    return _remote(name, server, held, options), path
 
 
-def _recognised(place: RepoUrl, hosts: Mapping[str, str], env: Mapping[str, str]) -> tuple[str, Server, str]:
-    """The host that a repository is on, by its exact name and port, and the repository's path there."""
+def _attempt(decide: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T | GitProviderError:
+    """What ``decide`` returns, or the error that it raises, without the frames that saw the environment."""
+    try:
+        return decide(*args, **kwargs)
+    except GitProviderError as exc:
+        return exc.with_traceback(None)
+
+
+def _destination(
+    name: str, url: str | None, given: list[str | None], environ: Mapping[str, str] | None
+) -> tuple[str, Server, list[str]]:
+    """The host's kind and address, and its token in a list, for the constructor to take it out of."""
+    env = os.environ if environ is None else environ
+    host, token = _HOSTS[name], given.pop()
+    server = _server(host, url, env)
+    if token is None:
+        return name, server, [_token(host, server, env, named=url is not None)]
+    return name, server, [check_text("token", token, empty=False)]
+
+
+def _recognised(
+    place: RepoUrl, hosts: Mapping[str, str], environ: Mapping[str, str] | None
+) -> tuple[str, Server, list[str], str]:
+    """The host that a repository is on, by its exact name and port, its token, and the repository's path there."""
+    env = os.environ if environ is None else environ
     for name, server in _known(hosts, env):
         if server.key != place.server.key or not f"/{place.path}".startswith(f"{server.base}/"):
             continue
         path = check_repo_path(f"/{place.path}".removeprefix(f"{server.base}/"), "url")
         if name == "github" and path.count("/") != 1:
             refuse("url", "names more than an owner and a repository, which is all that a GitHub path has")
-        return name, server, path
+        return name, server, [_token(_HOSTS[name], server, env, named=False)], path
     raise InvalidRequestError(
         f"url: is on {place.server.netloc}, which is not a known host",
         argument="url",
@@ -254,29 +285,19 @@ def _why(host: _Host, server: Server, home: Server, env: Mapping[str, str]) -> s
     return "; ".join([*kept, f"{advice}, or give the token as an argument"])
 
 
-def _remote(name: str, server: Server, token: str, options: Mapping[str, Any]) -> Provider:
+def _remote(name: str, server: Server, held: list[str], options: Mapping[str, Any]) -> Provider:
     provider: Provider
     if name == "github":
-        provider = _load(name)(token, base_url=_github_api(server), **options)
+        provider = _load(name)(held.pop(), base_url=server.url, **options)
     else:
-        provider = _load(name)(server.url, private_token=token, **options)
+        provider = _load(name)(server.url, private_token=held.pop(), **options)
     return provider
 
 
-def _github_api(server: Server) -> str:
-    # github.com and the hosts of GitHub Enterprise Cloud with data residency answer at api.HOST; a GitHub Enterprise
-    # Server answers below its own name, and its provider knows the path.
-    # https://docs.github.com/en/enterprise-cloud@latest/admin/data-residency/network-details-for-ghecom
-    resident = server.host.endswith(".ghe.com") and not server.host.startswith("api.")
-    if server.key == ("github.com", 443) or (resident and server.port == 443 and not server.base):
-        return f"https://api.{server.host}"
-    return server.url
-
-
-def _load(name: str) -> Any:
+def _load(name: str, what: str | None = None) -> Any:
     host = _HOSTS[name]
     try:
-        return getattr(import_module(host.module), host.build)
+        return getattr(import_module(host.module), what or host.build)
     except ModuleNotFoundError as exc:
         if exc.name is None or exc.name.partition(".")[0] == "gitprovider":
             raise
@@ -287,7 +308,8 @@ def _load(name: str) -> Any:
         ) from None
 
 
-def _root(root: str | os.PathLike[str] | None, env: Mapping[str, str]) -> str:
+def _root(root: str | os.PathLike[str] | None, environ: Mapping[str, str] | None) -> str:
+    env = os.environ if environ is None else environ
     value = root if root is not None else env.get("GITPROVIDER_ROOT") or None
     if value is None:
         refuse("root", "is missing: give the folder of the local forge, or set GITPROVIDER_ROOT")
@@ -296,15 +318,13 @@ def _root(root: str | os.PathLike[str] | None, env: Mapping[str, str]) -> str:
     return check_text("root", os.fspath(value), empty=False)
 
 
-def _forge_of(directory: str) -> tuple[str, str]:
+def _forge_of(directory: str) -> tuple[Path, str]:
     """The root of the local forge that holds the repository in ``directory``, and the repository's path there."""
+    # Git takes a bare repository's path with and without .git.
     place = Path(directory)
-    wanted = {place, place.with_name(f"{place.name}.git")}
-    for root in place.parents:
-        if not (root / "forge.sqlite3").is_file():
-            continue
-        with _load("local")(root) as provider:
-            for repo in provider.forge.repos():
-                if repo.git_dir in wanted:
-                    return str(root), repo.path
-    raise InvalidRequestError("url: is no repository of a local forge", argument="url")
+    whole = place if place.exists() else place.with_name(f"{place.name}.git")
+    try:
+        found: tuple[Path, str] = _load("local", "locate")(whole)
+        return found
+    except NotFoundError:
+        raise InvalidRequestError("url: is no repository of a local forge", argument="url") from None

@@ -13,7 +13,7 @@ def main(args: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; ``args`` are those of the process by default."""
     try:
         try:
-            from gitprovider.cli.main import run
+            from gitprovider.cli.entry import run
         except ModuleNotFoundError as exc:
             package = (exc.name or "").partition(".")[0]
             if package not in ("click", "rich"):

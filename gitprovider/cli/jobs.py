@@ -99,10 +99,10 @@ def demo(app: App, folder: Path) -> int:
     app.out.say("")
     app.out.say(f"The repository is {repo.clone_url}")
     for branch in branches:
-        app.out.say(f"  {branch.name} is at {branch.sha}{' and protected' if branch.protected else ''}")
+        app.out.say(f"{branch.name} is at {branch.sha}{' and protected' if branch.protected else ''}", indent="  ")
     app.out.say("Look at it with Git:")
     for command in _git_commands(repo):
-        app.out.say(f"  {command}")
+        app.out.say(command, indent="  ")
     return exits.OK
 
 

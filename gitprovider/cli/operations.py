@@ -196,15 +196,15 @@ def open_pull_request(app: App, /, repo: str, **request: Any) -> None:
 @click.option("--message", "-m", help="Of the merge or squash commit.")
 @click.option("--delete-source-branch", is_flag=True)
 @click.option(
-    "--wait", "timeout", type=click.FloatRange(min=0), default=30.0, show_default=True, metavar="SECONDS",
+    "--wait", type=click.FloatRange(min=0), default=30.0, show_default=True, metavar="SECONDS",
     help="How long to wait, reading only, while the host computes whether it can be merged.",
 )  # fmt: skip
 @global_options(hidden=True)
 @click.pass_obj
-def merge_pull_request(app: App, /, repo: str, number: int, method: str, **request: Any) -> None:
+def merge_pull_request(app: App, /, repo: str, number: int, method: str, wait: float, **request: Any) -> None:
     """Merge pull request NUMBER at a known head."""
     with app.provider() as provider, app.out.working(f"merging number {number} of {repo}"):
-        merged = provider.merge_pull_request(repo, number, method=MergeMethod(method), **request)
+        merged = provider.merge_pull_request(repo, number, method=MergeMethod(method), timeout=wait, **request)
     app.out.value(merged)
 
 

@@ -5,6 +5,7 @@ Every text passes the redaction, and nothing that a host sent can move a termina
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,6 +22,19 @@ from gitprovider.observe import Event, OperationEvent, RetryEvent
 from gitprovider.redact import printable, redact
 
 _LINE = 20_000  # characters; longer than any value but a description
+_STEP = (13, 20, 18, 0)  # widths of the columns of steps, which are printed before the next one's width is known
+
+
+class OutputLostError(Exception):
+    """Standard output takes no more: its reader has seen enough (`gitprovider … | head -1`), or the disk is full.
+
+    Attributes:
+        cause: the system's error.
+    """
+
+    def __init__(self, cause: OSError) -> None:
+        super().__init__(cause.strerror)
+        self.cause = cause
 
 
 class Output:
@@ -39,8 +53,9 @@ class Output:
         self.so_far: Mapping[str, Any] = {}
         self.last: OperationEvent | None = None
         self._secrets = tuple(secrets)
-        self._stdout = stdout or sys.stdout
-        self._stderr = stderr or sys.stderr
+        # A process may be started with these closed; Python has None for them then.
+        self._stdout = stdout or sys.stdout or io.StringIO()
+        self._stderr = stderr or sys.stderr or io.StringIO()
         self._status: Status | None = None
 
     @property
@@ -56,19 +71,16 @@ class Output:
     def document(self, document: Any, rows: Iterable[Sequence[Any]], *, columns: Sequence[str] = ()) -> None:
         """Print ``document`` as JSON, or ``rows`` as lines or as a table headed by ``columns``."""
         if self.as_json:
-            self._stdout.write(json.dumps(self._clean(document), indent=2) + "\n")
+            self._write(json.dumps(self._clean(document), indent=2))
         elif self.rich:
             self._table(rows, columns)
         else:
-            for row in rows:
-                self._stdout.write("\t".join(self._line(cell) for cell in row) + "\n")
-        self._stdout.flush()
+            self._write(*("\t".join(self._line(cell) for cell in row) for row in rows))
 
-    def say(self, text: str) -> None:
+    def say(self, text: str, *, indent: str = "") -> None:
         """One line for people: on standard output, and not at all with JSON."""
         if not self.as_json:
-            self._stdout.write(self._line(text) + "\n")
-            self._stdout.flush()
+            self._write(indent + self._line(text))
 
     def failure(self, envelope: Mapping[str, Any]) -> None:
         """Print a failure: with JSON its envelope on standard output, else a line and a hint on standard error."""
@@ -77,10 +89,10 @@ class Output:
             return
         where = " ".join(str(envelope[key]) for key in ("provider", "operation", "repo") if envelope.get(key))
         tries = f" (tried {envelope['attempts']} times)" if envelope["attempts"] > 1 else ""
-        self._complain(f"error: {where + ': ' if where else ''}{envelope['message']}{tries}")
+        self.complain(f"error: {where + ': ' if where else ''}{envelope['message']}{tries}")
         if envelope["outcome"] != "not_applied":
             done = ", ".join(step["name"] for step in envelope["completed"]) or "nothing acknowledged"
-            self._complain(
+            self.complain(
                 f"outcome: {envelope['outcome']} ({done}); look before you repeat: run it with --json, keep the"
                 " output, and ask `gitprovider resolve FILE`"
             )
@@ -88,7 +100,7 @@ class Output:
         if not hint and envelope["retry_after"]:
             hint = f"the host asked to wait {envelope['retry_after']:.0f} s"
         if hint:
-            self._complain(f"hint: {hint}")
+            self.complain(f"hint: {hint}")
 
     @contextmanager
     def working(self, what: str) -> Iterator[None]:
@@ -108,21 +120,23 @@ class Output:
         if self._status is not None:
             self._status.update(Text(self._line(what)))
 
-    def step(self, *cells: Any) -> None:
+    def step(self, status: str, name: str, target: str, detail: str) -> None:
         """One finished step of the work: a line at once, so that a long job shows how far it is."""
+        cells = (status, name, target, detail)
         if self.as_json:
             return
         if self._status is None:
             self.document(None, [cells])
         else:
-            self._status.console.print(Text("  ".join(self._line(cell).ljust(14) for cell in cells).rstrip()))
+            line = "  ".join(self._line(cell).ljust(width) for cell, width in zip(cells, _STEP, strict=True))
+            self._status.console.print(Text(line.rstrip()), soft_wrap=True)
 
     def note(self, text: str) -> None:
         """Something to know while waiting: beside the progress on a terminal, otherwise on standard error."""
         if self._status is not None:
             self.progress(text)
         elif not self.as_json:
-            self._complain(text)
+            self.complain(text)
 
     def on_event(self, event: Event) -> None:
         """A provider's hook: tell of retries, and remember the operation that ended last."""
@@ -131,7 +145,15 @@ class Output:
         elif isinstance(event, RetryEvent):
             self.note(f"{event.operation}: {event.error}; attempt {event.attempt + 1} in {event.wait:.1f} s")
 
-    def _complain(self, text: str) -> None:
+    def _write(self, *lines: str) -> None:
+        try:
+            self._stdout.writelines(f"{line}\n" for line in lines)
+            self._stdout.flush()
+        except OSError as exc:
+            raise OutputLostError(exc) from None
+
+    def complain(self, text: str) -> None:
+        """One line on standard error."""
         self._stderr.write(self._line(text) + "\n")
         self._stderr.flush()
 

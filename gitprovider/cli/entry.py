@@ -13,13 +13,13 @@ import click
 from gitprovider._json import envelope
 from gitprovider.cli import exits, jobs, operations
 from gitprovider.cli.app import TOKEN_VARIABLES, App, global_options
-from gitprovider.cli.output import Output
+from gitprovider.cli.output import Output, OutputLostError
 from gitprovider.errors import GitProviderError
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-@click.group(context_settings=_CONTEXT)
+@click.group(context_settings=_CONTEXT, no_args_is_help=False)
 @global_options()
 @click.version_option(version("gitprovider"), message="%(version)s")
 def cli() -> None:
@@ -47,16 +47,14 @@ def run(args: Sequence[str]) -> int:
             stream.reconfigure(errors="backslashreplace")
     out = Output(secret for name in TOKEN_VARIABLES if (secret := os.environ.get(name)))
     try:
-        try:
-            return _run(args, out)
-        except BrokenPipeError:
-            raise
-        except Exception as exc:
-            return _bug(exc, out)
-    except BrokenPipeError:
-        # Whoever read our output has seen enough. What is left in the buffers must not raise again at exit.
+        return _run(args, out)
+    except OutputLostError as exc:
+        # What is left in the buffer must not raise again when the process ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return exits.BROKEN_PIPE
+        if isinstance(exc.cause, BrokenPipeError):
+            return exits.BROKEN_PIPE
+        out.complain(f"error: the output could not be written: {exc}")
+        return exits.BUG
 
 
 def _run(args: Sequence[str], out: Output) -> int:
@@ -74,6 +72,10 @@ def _run(args: Sequence[str], out: Output) -> int:
         running = out.last if out.last is not None and out.last.error == KeyboardInterrupt.__name__ else None
         out.failure(exits.ended_envelope("Interrupted", "interrupted", running))
         return exits.INTERRUPTED
+    except OutputLostError:
+        raise
+    except Exception as exc:
+        return _bug(exc, out)
 
 
 def _usage_hint(exc: click.ClickException) -> str | None:

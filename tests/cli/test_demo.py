@@ -1,0 +1,81 @@
+"""The demonstration: what it says it did is what Git finds."""
+
+import json
+import subprocess
+from pathlib import Path
+
+from gitprovider.local import LocalProvider
+
+from .conftest import Run
+
+
+def git(*args: str, where: str) -> str:
+    return subprocess.run(["git", "-C", where, *args], capture_output=True, text=True, check=True).stdout
+
+
+def test_git_agrees_with_what_the_demo_said(run: Run, tmp_path: Path) -> None:
+    """A clone has the files byte for byte, the history has one merge, and fsck finds nothing to complain about."""
+    said = run("--json", "demo").document
+    place = said["repository"]["clone_url"]
+    subprocess.run(["git", "clone", "--quiet", place, tmp_path / "clone"], check=True)
+    heads = {branch["name"]: branch["sha"] for branch in said["branches"]}
+
+    assert git("fsck", "--strict", "--no-progress", where=place) == ""
+    assert git("rev-parse", "main", "develop", where=place).split() == [heads["main"], heads["develop"]]
+    assert git("log", "--graph", "--format=%s", "main", where=place).splitlines()[0].startswith("*   ")
+    assert len(git("rev-list", "--merges", "main", where=place).split()) == 1
+    files = {
+        path.relative_to(tmp_path / "demo/files") for path in (tmp_path / "demo/files").rglob("*") if path.is_file()
+    }
+    for name in files:
+        assert (tmp_path / "clone" / name).read_bytes() == (tmp_path / "demo/files" / name).read_bytes()
+    assert (tmp_path / "clone/scripts/release.sh").stat().st_mode & 0o111
+    assert not (tmp_path / "clone/README.md").stat().st_mode & 0o111
+
+
+def test_the_demo_says_where_the_repository_is(run: Run, tmp_path: Path) -> None:
+    """For people: each step, the repository's path, and the commands to look at it."""
+    ran = run("demo", "somewhere")
+
+    assert ran.code == 0
+    assert f"The repository is {tmp_path}/somewhere/forge/repositories/acme/widgets.git\n" in ran.out
+    assert "git clone " in ran.out
+    assert ran.out.count("done\t") == 8
+
+
+def test_the_demo_can_be_run_again(run: Run) -> None:
+    """The second run finds everything there and changes nothing."""
+    first = run("--json", "demo").document
+
+    again = run("--json", "demo").document
+
+    assert {step["status"] for step in again["steps"]} == {"already there"}
+    assert again["branches"] == first["branches"]
+
+
+def test_the_demo_protects_main(run: Run, local: LocalProvider) -> None:
+    """The protection that it reports holds in the forge, which --root puts elsewhere."""
+    run("--root", str(local.forge.root), "demo")
+
+    rules = local.protection("acme/widgets", "main")
+    assert rules is not None
+    assert rules.require_pull_request
+
+
+def test_the_demo_is_local(run: Run) -> None:
+    """On another host it would make things there: that is bootstrap's business."""
+    assert run("--provider", "github", "demo").code == 2
+
+
+def test_a_demo_that_fails_says_so(run: Run, local: LocalProvider) -> None:
+    """A repository in the way that is not the demo's is not touched, and the failure names the step."""
+    local.create_repo("acme/widgets", auto_init=True, description="Mine")
+    head = local.head("acme/widgets", "main")
+    local.create_branch("acme/widgets", "develop", source=head)
+    local.forge.update_repo("acme/widgets", archived=True)
+
+    ran = run("--json", "--root", str(local.forge.root), "demo")
+
+    assert ran.code == 5
+    assert json.loads(ran.out)["error"]["type"] == "ConflictError"
+    assert local.head("acme/widgets", "main") == head
