@@ -65,6 +65,7 @@ class ForgeRig:
 
     unknown_namespace: str | None = None
     reviewer = "reviewer"
+    unknown_reviewer: str | None = None
     namespace = NAMESPACE
 
     def __init__(self, forge: Forge, provider: AnyProvider) -> None:
@@ -173,6 +174,9 @@ class ForgeRig:
 
     def given_merge_method(self, repo: str, method: MergeMethod, *, allowed: bool) -> bool:
         return allowed
+
+    def given_revoked_credential(self) -> bool:
+        return False
 
     def given_archived(self, repo: str) -> None:
         self.forge.update_repo(repo, archived=True)

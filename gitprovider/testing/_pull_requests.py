@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gitprovider.enums import PullRequestState
+from gitprovider.enums import Outcome, PullRequestState
 from gitprovider.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -16,7 +16,7 @@ from gitprovider.errors import (
     NotFoundError,
 )
 from gitprovider.models import PullRequest
-from gitprovider.testing._assertions import attempt, invalid, mutations, nothing_sent, refused, unsupported
+from gitprovider.testing._assertions import attempt, invalid, mutations, nothing_sent, raised, refused, unsupported
 from gitprovider.testing._inputs import BAD_BRANCHES, SHA_LIKE
 from gitprovider.testing.rig import Rig
 
@@ -200,6 +200,26 @@ class OpenPullRequestCases:
         )
 
         assert rig.pull_requests(repo)[value.number].reviewers == {rig.reviewer}
+
+    def test_open_pull_request_an_unknown_reviewer_is_told(self, rig: Rig) -> None:
+        """Found before, and nothing is opened; or after, and the pull request is in ``completed``: never dropped."""
+        if rig.unknown_reviewer is None:
+            pytest.skip("this host takes any name")
+        repo = given_feature(rig)
+
+        error = raised(
+            GitProviderError,
+            rig.provider.open_pull_request,
+            repo,
+            source_branch="feature",
+            target_branch="main",
+            title="A change",
+            reviewers=[rig.unknown_reviewer],
+        )
+
+        opened = [step.value.number for step in error.completed if isinstance(step.value, PullRequest)]
+        assert error.outcome is (Outcome.PARTIAL if opened else Outcome.NOT_APPLIED)
+        assert list(rig.pull_requests(repo)) == opened
 
     def test_open_pull_request_numbers_are_unique(self, rig: Rig) -> None:
         """Each pull request has its own number, also after one was closed."""

@@ -9,7 +9,14 @@ import pytest
 
 from gitprovider.contract import optional
 from gitprovider.enums import Visibility
-from gitprovider.errors import GitProviderError, InvalidRequestError, NotFoundError, RepoMovedError
+from gitprovider.errors import (
+    AuthenticationError,
+    GitProviderError,
+    InvalidRequestError,
+    NotFoundError,
+    PermissionDeniedError,
+    RepoMovedError,
+)
 from gitprovider.intent import Intent
 from gitprovider.models import BranchProtection
 from gitprovider.testing._assertions import invalid, mutations, nothing_sent, refused
@@ -66,6 +73,40 @@ class EveryOperationCases:
 
         assert error.moved_to in (new, None)
         assert (rig.branches(new), rig.pull_requests(new), rig.protection(new, "main")) == before
+
+    @pytest.mark.parametrize("operation", ["create_branch", "commit_files", "open_pull_request", "merge_pull_request"])
+    def test_an_archived_repository_is_not_changed(self, rig: Rig, operation: str) -> None:
+        """It is read-only: PermissionDeniedError, and everything is as it was."""
+        repo = rig.given_repo()
+        rig.given_branch(repo, "feature")
+        rig.given_commit(repo, "feature", {"feature.txt": b"feature\n"})
+        if operation == "merge_pull_request":
+            rig.given_pull_request(repo, source_branch="feature")
+        rig.given_archived(repo)
+        before = (rig.branches(repo), rig.pull_requests(repo))
+        call, args, kwargs = CALLS[operation](rig.provider, repo)
+
+        refused(PermissionDeniedError, call, *args, **kwargs)
+
+        assert (rig.branches(repo), rig.pull_requests(repo)) == before
+
+    @pytest.mark.parametrize("operation", CALLS)
+    def test_a_credential_that_is_no_longer_good(self, rig: Rig, operation: str) -> None:
+        """AuthenticationError, asked once: no retry makes it good, and nothing is changed."""
+        repo = rig.given_repo()
+        rig.given_branch(repo, "feature")
+        before = (rig.branches(repo), rig.pull_requests(repo), rig.protection(repo, "main"))
+        asked = rig.fresh_path() if operation == "create_repo" else repo
+        if not rig.given_revoked_credential():
+            pytest.skip("this host asks for no credential")
+        sent = rig.requests_seen()
+        call, args, kwargs = CALLS[operation](rig.provider, asked)
+
+        error = refused(AuthenticationError, call, *args, **kwargs)
+
+        assert not error.retryable
+        assert rig.requests_seen() - sent == 1
+        assert (rig.branches(repo), rig.pull_requests(repo), rig.protection(repo, "main")) == before
 
 
 class GetRepoCases:

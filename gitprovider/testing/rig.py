@@ -82,6 +82,11 @@ class Rig(Protocol):
         """A user name whose review may be requested; not the credential's own."""
         ...
 
+    @property
+    def unknown_reviewer(self) -> str | None:
+        """A user name that the host does not know; None when this host asks for no account."""
+        ...
+
     def supports(self, option: str) -> bool:
         """Whether the host honours an option of ``gitprovider.options.OPTIONS``."""
         ...
@@ -174,6 +179,10 @@ class Rig(Protocol):
 
         False when the host has no settings that could forbid it; the case is then skipped.
         """
+        ...
+
+    def given_revoked_credential(self) -> bool:
+        """The credential is no longer good, for the rest of the case. False when this host asks for none."""
         ...
 
     def given_archived(self, repo: str) -> None:
