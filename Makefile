@@ -1,29 +1,40 @@
-# Everything runs in .venv, which the first target makes from Python 3.11 or later.
-PYTHON ?= python3
+# Everything runs in .venv, which the first target makes from Python 3.11 or later; nothing else need be installed.
+PYTHON ?= $(firstword $(foreach name,python3 python3.11 python3.12 python3.13 python3.14,$(shell \
+	$(name) -c 'import sys; print("$(name)" if sys.version_info >= (3, 11) else "")' 2>/dev/null)))
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+RUN := $(VENV)/.installed-run
+DEV := $(VENV)/.installed-dev
 
-.PHONY: help demo test lint bench soak live clean
+.PHONY: help demo test lint clean
 
 help: ## list the commands
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
+	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
-$(STAMP): pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or later is needed; set PYTHON=")'
+$(BIN)/pip:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed; name it: make PYTHON=/path/to/python3"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable '.[local,cli,fakes,testing,aio]' --group dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+
+$(RUN): pyproject.toml | $(BIN)/pip
+	$(BIN)/python -m pip install --quiet --editable '.[local,cli]'
 	@touch $@
 
-test: $(STAMP) ## run all tests
+$(DEV): pyproject.toml | $(BIN)/pip
+	$(BIN)/python -m pip install --quiet --editable '.[local,cli,fakes,testing,aio]' --group dev
+	@touch $@ $(RUN)
+
+demo: $(RUN) ## make a repository from a directory on the local forge, below ./demo
+	@$(BIN)/gitprovider demo demo
+
+test: $(DEV) ## run all tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not soak and not live'
 
-lint: $(STAMP) ## format, lint, types, imports
+lint: $(DEV) ## check format, style, types and who imports whom
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 clean: ## remove what the other commands made
-	rm -rf $(VENV) build dist demo .coverage* .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist demo .coverage* .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -8,6 +8,7 @@ import sys
 TYPE_CHECKING = False  # typing's own is the same to a type checker, and costs more than the rest of this module
 if TYPE_CHECKING:
     from gitprovider.bootstrap import BootstrapReport, bootstrap
+    from gitprovider.connect import Provider, RepoUrl, connect, connect_repo, parse_repo_url
     from gitprovider.contract import GitProviderContract, optional
     from gitprovider.ensure import (
         Ensured,
@@ -82,6 +83,7 @@ __all__ = [
     "NotMergeableReason",
     "Outcome",
     "PermissionDeniedError",
+    "Provider",
     "ProviderUnavailableError",
     "PullRequest",
     "PullRequestState",
@@ -89,6 +91,7 @@ __all__ = [
     "RateLimitedError",
     "Repo",
     "RepoMovedError",
+    "RepoUrl",
     "Resolution",
     "RetryCancelledError",
     "RetryOptions",
@@ -100,6 +103,8 @@ __all__ = [
     "Visibility",
     "bootstrap",
     "cancel_on",
+    "connect",
+    "connect_repo",
     "ensure_branch",
     "ensure_files",
     "ensure_merged",
@@ -107,12 +112,14 @@ __all__ = [
     "ensure_pull_request",
     "ensure_repo",
     "optional",
+    "parse_repo_url",
     "resolve",
     "with_retry",
 ]
 
 _HOME = {
     "bootstrap": ("BootstrapReport", "bootstrap"),
+    "connect": ("Provider", "RepoUrl", "connect", "connect_repo", "parse_repo_url"),
     "contract": ("GitProviderContract", "optional"),
     "ensure": (
         "Ensured",
