@@ -76,9 +76,8 @@ class RemoteProvider(Generic[_C]):
     def _translate(self, exc: Exception, op: RemoteOperation[_C]) -> GitProviderError:
         """The meaning of what a step raised, by this host's table."""
 
-    @staticmethod
     @abstractmethod
-    def _is_retryable_read_error(error: Exception) -> bool:
+    def _is_retryable_read_error(self, error: Exception) -> bool:
         """Whether a failed read is worth another try on this host."""
 
     def _authenticate(self, op: RemoteOperation[_C]) -> None:

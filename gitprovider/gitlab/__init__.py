@@ -1,1 +1,5 @@
-"""TODO."""
+"""GitLab, by python-gitlab."""
+
+from gitprovider.gitlab.provider import GitLabProvider
+
+__all__ = ["GitLabProvider"]

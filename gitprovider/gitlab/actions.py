@@ -7,13 +7,12 @@ with the same content makes an empty commit. So the head, and what is there, are
 from __future__ import annotations
 
 import base64
-import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gitprovider._fields import Fields
-from gitprovider.changes import touched_paths
+from gitprovider.changes import blob_sha, directories, touched_paths
 from gitprovider.checks import refuse
 from gitprovider.models import DeleteFile, FileChange, MoveFile, PutFile
 from gitprovider.state import TreeEntry
@@ -96,12 +95,6 @@ def _cost(count: int) -> float:
     return (count + 6) * (1 + max(count, 1) / 100)
 
 
-def directories(path: str) -> Iterator[str]:
-    """Every directory above ``path``, the outermost first."""
-    parts = path.split("/")
-    return ("/".join(parts[:depth]) for depth in range(1, len(parts)))
-
-
 def seen(repository: Fields) -> Seen:
     """What one answer says. A path that is not there is not among the nodes."""
     tree = repository.maybe_sub("tree")
@@ -180,12 +173,6 @@ def encoded(data: bytes) -> dict[str, str]:
     if text is not None and not any(c < " " and c not in "\t\n" for c in text):
         return {"content": text, "encoding": "text"}
     return {"content": base64.b64encode(data).decode("ascii"), "encoding": "base64"}
-
-
-def blob_sha(data: bytes, *, sha256: bool = False) -> str:
-    """The object id that Git gives to this content."""
-    content = b"blob %d\0" % len(data) + data
-    return (hashlib.sha256(content) if sha256 else hashlib.sha1(content, usedforsecurity=False)).hexdigest()
 
 
 def _existing(path: str, entries: Mapping[str, TreeEntry]) -> TreeEntry:

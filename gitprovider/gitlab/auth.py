@@ -21,7 +21,7 @@ class Credential:
         Raises:
             InvalidRequestError: there is none, or both; or it is none that these endpoints take.
         """
-        given = {name: token for name, token in (("private_token", private_token), ("oauth_token", oauth_token))}
+        given = {"private_token": private_token, "oauth_token": oauth_token}
         # Rebound at once: a traceback through here holds the frame's names.
         private_token = oauth_token = None
         kinds = [name for name, token in given.items() if token is not None]

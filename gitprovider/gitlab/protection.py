@@ -114,6 +114,7 @@ class Plan:
     Attributes:
         exact: the project's own rule of the branch's name, or None.
         others: the other rules that match it, which this call may not change.
+        listed: all rules.
         held: what holds now.
         wanted: the stricter of that and what was asked.
     """
@@ -121,6 +122,7 @@ class Plan:
     branch: str
     exact: Rule | None
     others: tuple[Rule, ...]
+    listed: tuple[Rule, ...]
     held: BranchProtection
     wanted: BranchProtection
 
@@ -153,7 +155,7 @@ def plan(branch: str, asked: BranchProtection, listed: Sequence[Rule]) -> Plan:
                 "GitLab lets the most permissive of several rules win",
                 hint="make that rule stricter, or narrower, and try again",
             )
-    return Plan(branch=branch, exact=exact, others=others, held=held, wanted=wanted)
+    return Plan(branch=branch, exact=exact, others=others, listed=tuple(listed), held=held, wanted=wanted)
 
 
 def new_rule(name: str, wanted: BranchProtection, like: Rule | None = None) -> dict[str, Any]:
