@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Generic, Protocol, TypeVar
 from urllib.parse import quote, urlsplit
 
@@ -47,6 +48,17 @@ class Answer:
     def retry_after(self) -> float | None:
         """Seconds that ``Retry-After`` asks for, an HTTP-date being read against the answer's own ``Date``."""
         return parse_retry_after(self.headers.get("retry-after"), date=self.headers.get("date"))
+
+    @property
+    def date(self) -> datetime:
+        """When the host answered, by its own clock; the present time where it does not say."""
+        from email.utils import parsedate_to_datetime  # costs milliseconds, and few answers are asked
+
+        try:
+            date = parsedate_to_datetime(self.headers["date"])
+        except (KeyError, ValueError):
+            return datetime.now(UTC)
+        return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
 class StatusError(Exception):
@@ -161,7 +173,7 @@ class RemoteOperation(Operation, Generic[_C]):
             host=self.host,
             repo=self.repo,
             method=self.method,
-            endpoint=self.endpoint,
+            endpoint=self.endpoint.replace("/}", "}"),
             status=answer.status if answer else None,
             attempt=self.attempt,
             duration=duration,

@@ -68,14 +68,18 @@ def printable(text: str, limit: int = 500) -> str:
 class Redactor:
     """A redaction that knows one provider's own secrets. Its repr shows none of them, and it refuses to be pickled."""
 
-    __slots__ = ("_secrets",)
+    __slots__ = ("__weakref__", "_secrets")
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self._secrets: tuple[str, ...] = tuple(s for s in secrets if s)
 
     def __call__(self, text: str) -> str:
         """``text`` redacted, as one readable line."""
-        return printable(redact(text, self._secrets))
+        return printable(self.whole(text))
+
+    def whole(self, text: str) -> str:
+        """``text`` redacted, at its full length and with its line breaks."""
+        return redact(text, self._secrets)
 
     def learn(self, secret: str) -> None:
         """Add a secret that came to be known later, such as a renewed installation token. The last eight are kept."""

@@ -1,1 +1,6 @@
-"""TODO."""
+"""GitHub: the provider, and the credential of a GitHub App."""
+
+from gitprovider.github.auth import AppInstallation
+from gitprovider.github.provider import GitHubProvider
+
+__all__ = ["AppInstallation", "GitHubProvider"]

@@ -1,0 +1,253 @@
+"""Credentials: a token, any ``github.Auth.Auth``, or a GitHub App's installation, whose token is renewed in time."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from gitprovider import checks
+from gitprovider._fields import Fields
+from gitprovider._http import RemoteOperation, StatusError
+from gitprovider.checks import refuse
+from gitprovider.errors import AuthenticationError
+from gitprovider.github.sdk import github, redacted_in_log
+from gitprovider.github.transport import GitHubClient, Settings
+from gitprovider.redact import Redactor
+
+# An operation that begins with this much of a token's life left does not outlive it, whatever it uploads.
+RENEWAL_MARGIN = 300.0
+_HEADER = re.compile(r"[!-~]+ [!-~]+")
+
+
+class AppInstallation:
+    """A GitHub App's installation: the credential of a service that acts for an organization or a user.
+
+    Args:
+        app_id: the App's id or client id.
+        private_key: the App's RSA private key: the text of its PEM file.
+        installation_id: the installation; or else
+        owner: the user or organization that the App is installed for, by whom it is looked up at first use.
+
+    A token of it lives for an hour. It is renewed five minutes before its end, when an operation begins. The key shows
+    in no repr, and an AppInstallation refuses to be pickled.
+    https://docs.github.com/apps/creating-github-apps/authenticating-with-a-github-app/authenticating-as-a-github-app-installation
+    """
+
+    def __init__(
+        self, app_id: int | str, private_key: str, *, installation_id: int | None = None, owner: str | None = None
+    ) -> None:
+        # Rebound at once: a traceback through here holds the frame's names.
+        app, private_key = _app_auth(app_id, private_key), ""
+        if app is None:
+            refuse("private_key", "is no RSA private key in PEM form, or app_id is empty")
+        if (installation_id is None) == (owner is None):
+            refuse("installation_id", "or owner must be given, and not both")
+        if installation_id is not None:
+            checks.check_int("installation_id", installation_id, least=1)
+        if owner is not None:
+            checks.check_repo_path(f"{owner}/any", "owner")
+        self.app = app
+        self.app_id = app_id
+        self.installation_id = installation_id
+        self.owner = owner
+
+    def __repr__(self) -> str:
+        where = f"owner={self.owner!r}" if self.installation_id is None else f"installation_id={self.installation_id}"
+        return f"AppInstallation(app_id={self.app_id!r}, {where})"
+
+    def __reduce__(self) -> str | tuple[object, ...]:
+        raise TypeError("an AppInstallation holds a private key and cannot be pickled")
+
+
+def _app_auth(app_id: Any, private_key: Any) -> github.Auth.AppAuth | None:
+    try:
+        app = github.Auth.AppAuth(app_id, private_key)
+        app.create_jwt()
+    except Exception:
+        return None
+    return app
+
+
+Auth = str | github.Auth.Auth | AppInstallation
+
+
+class Credential(ABC):
+    """The Authorization header of one provider, kept good under a lock. Its clients take it from here as they send."""
+
+    def __init__(self, settings: Settings, redactor: Redactor) -> None:
+        self._settings = settings
+        self._redactor = redactor
+        self._lock = threading.Lock()
+        self._header = ""
+        redacted_in_log(redactor)
+        os.register_at_fork(after_in_child=_FreshLock(self))
+
+    @property
+    def in_user_account(self) -> bool:
+        """Whether this may be a user's own credential, so that GET /user has an answer."""
+        return True
+
+    def client(self) -> GitHubClient:
+        """A new client that sends with this credential."""
+        return GitHubClient(self._settings, _Held(self))
+
+    def renew(self, op: RemoteOperation[GitHubClient]) -> None:
+        """See to it that the header is good for what ``op`` is about to do.
+
+        Raises:
+            Exception: what the SDK or the host said to it, to be translated by the step that runs.
+        """
+        with self._lock:
+            header = self._fresh(op)
+            if header == self._header:
+                return
+            self._redactor.learn(header.partition(" ")[2])
+            if not _HEADER.fullmatch(header):
+                raise AuthenticationError("the credential is empty, or holds a character that no header can carry")
+            self._header = header
+
+    @abstractmethod
+    def forget(self) -> None:
+        """The host refused the header: make a new one before the next operation, where one can be made."""
+
+    @abstractmethod
+    def _fresh(self, op: RemoteOperation[GitHubClient]) -> str:
+        """The header that is good now. Called under the lock."""
+
+
+class _Held(github.Auth.Auth):
+    """What PyGithub's clients are given: they can send the header, and hold no secret of their own."""
+
+    def __init__(self, credential: Credential) -> None:
+        self._credential = credential
+
+    @property
+    def token_type(self) -> str:
+        return self._credential._header.partition(" ")[0]
+
+    @property
+    def token(self) -> str:
+        return self._credential._header.partition(" ")[2]
+
+    def mask_authentication(self, headers: dict[str, str]) -> None:
+        headers["Authorization"] = "(removed)"
+
+
+class SdkCredential(Credential):
+    """Whatever PyGithub can authenticate with. Where that renews itself, it does so under the lock, between steps."""
+
+    def __init__(self, auth: github.Auth.Auth, settings: Settings, redactor: Redactor) -> None:
+        super().__init__(settings, redactor)
+        self._auth = auth
+        self._bound_in: int | None = None
+        if isinstance(auth, github.Auth.Login):
+            redactor.learn(auth.password)
+
+    @property
+    def in_user_account(self) -> bool:
+        """Whether this may be a user's own credential."""
+        return not isinstance(self._auth, github.Auth.AppInstallationAuth)
+
+    def forget(self) -> None:
+        """Nothing to forget: the header is asked for before every operation."""
+
+    def _fresh(self, op: RemoteOperation[GitHubClient]) -> str:
+        # An auth that asks the host for tokens does it through a client of its own, with the same safe settings.
+        if hasattr(self._auth, "withRequester") and self._bound_in != os.getpid():
+            GitHubClient(self._settings, self._auth)
+            self._bound_in = os.getpid()
+        headers: dict[str, str] = {}
+        self._auth.authentication(headers)
+        return headers.get("Authorization", "")
+
+
+class InstallationCredential(Credential):
+    """The token of a GitHub App's installation."""
+
+    def __init__(
+        self,
+        installation: AppInstallation,
+        settings: Settings,
+        redactor: Redactor,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(settings, redactor)
+        self._installation = installation
+        self._id = installation.installation_id
+        self._clock = clock
+        self._renew_at = -1.0
+
+    @property
+    def in_user_account(self) -> bool:
+        """An installation is no user."""
+        return False
+
+    def forget(self) -> None:
+        """Have a new token made before the next operation."""
+        self._renew_at = -1.0
+
+    def _fresh(self, op: RemoteOperation[GitHubClient]) -> str:
+        if self._renew_at > self._clock():
+            return self._header
+        lent, op.client = op.client, GitHubClient(self._settings, self._installation.app)
+        try:
+            if self._id is None:
+                self._id = self._look_up(op, str(self._installation.owner))
+            asked_at = self._clock()
+            answer = op.request("POST", "/app/installations/{id}/access_tokens", id=self._id)
+        finally:
+            op.client.close()
+            op.client = lent
+        fields = Fields(answer)
+        token, expires_at = fields.text("token"), fields.maybe_time("expires_at")
+        life = 3600.0 if expires_at is None else (expires_at - answer.date).total_seconds()
+        self._renew_at = asked_at + life - RENEWAL_MARGIN
+        return f"token {token}"
+
+    @staticmethod
+    def _look_up(op: RemoteOperation[GitHubClient], owner: str) -> int:
+        for template in ("/orgs/{owner}/installation", "/users/{owner}/installation"):
+            try:
+                return Fields(op.request("GET", template, owner=owner)).number("id")
+            except StatusError as exc:
+                if exc.answer.status != 404:
+                    raise
+        raise AuthenticationError(f"the App is not installed for {owner}", status=404)
+
+
+class _FreshLock:
+    """A fork hook that does not keep its credential alive, and gives the child a lock that nobody holds."""
+
+    def __init__(self, credential: Credential) -> None:
+        self._credential = weakref.ref(credential)
+
+    def __call__(self) -> None:
+        credential = self._credential()
+        if credential is not None:
+            credential._lock = threading.Lock()
+
+
+def read_auth(auth: Any, redactor: Redactor) -> github.Auth.Auth | AppInstallation | str:
+    """What ``auth`` stands for, or what is wrong with it: it does not raise, as a traceback would hold the secret."""
+    if isinstance(auth, AppInstallation | github.Auth.Auth):
+        return auth
+    if not isinstance(auth, str):
+        return f"must be a token, a github.Auth.Auth or an AppInstallation, not {type(auth).__name__}"
+    if not re.fullmatch(r"[!-~]+", auth):
+        return "is empty, or holds a space, a line break or a character that is not ASCII"
+    redactor.learn(auth)
+    return github.Auth.Token(auth)
+
+
+def make_credential(source: github.Auth.Auth | AppInstallation, settings: Settings, redactor: Redactor) -> Credential:
+    """The credential of a provider."""
+    if isinstance(source, AppInstallation):
+        return InstallationCredential(source, settings, redactor)
+    return SdkCredential(source, settings, redactor)

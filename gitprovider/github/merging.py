@@ -1,0 +1,153 @@
+"""One pull request's merge: sent once with its head's sha, and a refusal read up, never repeated.
+
+https://docs.github.com/rest/pulls/pulls#merge-a-pull-request
+"""
+
+from __future__ import annotations
+
+from gitprovider._fields import Fields
+from gitprovider._http import RemoteOperation, StatusError
+from gitprovider.enums import MergeMethod, NotMergeableReason, PullRequestState
+from gitprovider.errors import ConflictError, GitProviderError, HeadMovedError, NotMergeableError
+from gitprovider.github import convert, translate
+from gitprovider.github.transport import GitHubClient
+from gitprovider.models import MergeResult, PullRequest
+from gitprovider.retry import RetryOptions, wait
+
+_POLL = 1.0  # seconds between two looks while GitHub computes whether a pull request can be merged
+
+
+class Merge:
+    """The requests of one ``merge_pull_request``."""
+
+    def __init__(self, op: RemoteOperation[GitHubClient], repo: str, number: int, options: RetryOptions) -> None:
+        self._op = op
+        self._repo = repo
+        self._number = number
+        self._options = options
+        self._pull: Fields | None = None
+
+    def read(self) -> PullRequest:
+        """The pull request as it is now."""
+        answer = self._op.request("GET", "/repos/{repo/}/pulls/{number}", repo=self._repo, number=self._number)
+        self._pull = Fields(answer)
+        return convert.pull_request(self._pull)
+
+    def read_head(self) -> tuple[str, MergeResult | None]:
+        """The head that the pull request is at now, and the merge, if it was merged at that."""
+        pull = self.read()
+        assert self._pull is not None
+        head = convert.sha(self._pull.sub("head"))
+        if pull.merge_commit_sha is None:
+            return head, None
+        return head, MergeResult(sha=pull.merge_commit_sha, already_merged=True)
+
+    def send(self, *, head: str, method: MergeMethod, message: str | None, timeout: float) -> MergeResult:
+        """Merge at ``head``.
+
+        Raises:
+            HeadMovedError: the source branch is elsewhere.
+            NotMergeableError: GitHub refuses; where its words do not say why, the pull request's state does.
+        """
+        body = {"sha": head, "merge_method": method.value}
+        if message is not None:
+            title, _, text = message.partition("\n")
+            body |= {"commit_title": title, "commit_message": text.lstrip("\n")}
+        try:
+            fields = Fields(
+                self._op.request(
+                    "PUT", "/repos/{repo/}/pulls/{number}/merge", repo=self._repo, number=self._number, body=body
+                )
+            )
+        except StatusError as exc:
+            if exc.answer.status not in (405, 409, 422):
+                raise
+            refused: GitProviderError = translate.refusal(exc.answer, translate.MERGE)
+            refused.__cause__ = exc.__cause__
+        else:
+            if fields.flag("merged"):
+                return convert.merge_result(fields)
+            said = fields.maybe_text("message") or "GitHub answered that it did not merge"
+            refused = NotMergeableError(said, reason=NotMergeableReason.UNKNOWN, status=fields.answer.status)
+        return self._read_up(refused, head, timeout)
+
+    def _read_up(self, refused: GitProviderError, head: str, timeout: float) -> MergeResult:
+        """What a refusal means, seen from the pull request: perhaps that it had been merged."""
+        unexplained = isinstance(refused, NotMergeableError) and refused.reason is NotMergeableReason.UNKNOWN
+        try:
+            pull = self._computed(timeout if unexplained else 0.0)
+        except Exception:
+            pull = None  # the refusal stands, if unexplained
+        if pull is None:
+            raise refused
+        if pull.head_sha != head:
+            raise HeadMovedError(
+                f"the source branch is at {pull.head_sha}, not at {head}",
+                expected=head,
+                actual=pull.head_sha,
+                status=refused.status,
+                request_id=refused.request_id,
+            )
+        if pull.state is PullRequestState.MERGED and pull.merge_commit_sha is not None:
+            return MergeResult(sha=pull.merge_commit_sha, already_merged=True)
+        if isinstance(refused, NotMergeableError) and unexplained:
+            refused.reason = self._reason()
+            refused.transient = refused.reason is NotMergeableReason.PENDING
+        raise refused
+
+    def _computed(self, timeout: float) -> PullRequest:
+        """The pull request, once GitHub has computed whether it can be merged, or ``timeout`` seconds have passed."""
+        until = self._options.clock() + timeout
+        while True:
+            pull = self.read()
+            left = until - self._options.clock()
+            if self._reason() is not NotMergeableReason.PENDING or left <= 0:
+                return pull
+            wait(min(_POLL, left), self._options.sleep)
+
+    def _reason(self) -> NotMergeableReason:
+        """Why the pull request that was read cannot be merged."""
+        assert self._pull is not None
+        pull = self._pull
+        mergeable, state = pull.maybe_flag("mergeable"), pull.maybe_text("mergeable_state")
+        if pull.text("state") == "closed":
+            return NotMergeableReason.CLOSED
+        if pull.maybe_flag("draft"):
+            return NotMergeableReason.DRAFT
+        if mergeable is None:
+            return NotMergeableReason.PENDING
+        if not mergeable or state == "dirty":
+            return NotMergeableReason.CONFLICT
+        return {"behind": NotMergeableReason.BEHIND, "blocked": NotMergeableReason.POLICY}.get(
+            state or "", NotMergeableReason.UNKNOWN
+        )
+
+    def delete_source(self, head: str, *, merged_now: bool) -> None:
+        """Delete the source branch if it is in this repository and still at ``head``; gone already is well too.
+
+        Raises:
+            ConflictError: it is in another repository.
+            HeadMovedError: it has moved on.
+        """
+        seen_now = merged_now and self._pull is None
+        pull = self.read() if self._pull is None else convert.pull_request(self._pull)
+        assert self._pull is not None
+        if not convert.in_one_repo(self._pull):
+            raise ConflictError("the source branch is in another repository, and stays")
+        try:
+            where = pull.head_sha if seen_now else self._head_of(pull.source_branch)
+            if where != head:
+                raise HeadMovedError(
+                    f"the source branch has moved on to {where}, and stays", expected=head, actual=where
+                )
+            self._op.request(
+                "DELETE", "/repos/{repo/}/git/refs/heads/{branch/}", repo=self._repo, branch=pull.source_branch
+            )
+        except StatusError as exc:
+            # Some repositories delete merged branches themselves.
+            if exc.answer.status != 404 and translate.fact(exc.answer, self._op) != "gh-ref-missing":
+                raise
+
+    def _head_of(self, branch: str) -> str:
+        answer = self._op.request("GET", "/repos/{repo/}/git/ref/heads/{branch/}", repo=self._repo, branch=branch)
+        return convert.ref_sha(answer)

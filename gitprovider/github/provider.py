@@ -1,0 +1,670 @@
+"""GitHubProvider: the contract and HostState on GitHub's REST API, through PyGithub."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, ClassVar
+
+from gitprovider import arguments, checks, options
+from gitprovider._fields import Fields
+from gitprovider._http import PAGE_SIZE, Answer, BodyError, RemoteOperation, StatusError, origin, read_pages
+from gitprovider._remote import RemoteProvider
+from gitprovider.changes import touched_paths
+from gitprovider.checks import refuse
+from gitprovider.enums import MergeMethod, PullRequestState, Visibility
+from gitprovider.errors import (
+    AuthenticationError,
+    ConflictError,
+    GitProviderError,
+    HeadMovedError,
+    PermissionDeniedError,
+    RepoMovedError,
+    UnexpectedResponseError,
+)
+from gitprovider.github import commits, convert, protection, translate
+from gitprovider.github.auth import Auth, make_credential, read_auth
+from gitprovider.github.gitdata import GitData
+from gitprovider.github.merging import Merge
+from gitprovider.github.sdk import github
+from gitprovider.github.transport import PUBLIC_API, GitHubClient, Settings
+from gitprovider.models import (
+    Author,
+    Branch,
+    BranchProtection,
+    Commit,
+    FileChange,
+    MergeResult,
+    PullRequest,
+    PutFile,
+    Repo,
+)
+from gitprovider.observe import Hook
+from gitprovider.redact import Redactor
+from gitprovider.retry import RetryOptions
+from gitprovider.state import TreeEntry
+
+_Op = RemoteOperation[GitHubClient]
+_USUAL_BRANCH = "main"
+
+
+class GitHubProvider(RemoteProvider[GitHubClient]):
+    """The contract on github.com, GitHub Enterprise Cloud and GitHub Enterprise Server. See GitProviderContract.
+
+    Building one sends no request. It may be used by many threads, and before and after a fork.
+
+    Args:
+        auth: a token, any ``github.Auth.Auth``, or an AppInstallation.
+        base_url: the API's address, or the server's; ``/api/v3`` and a trailing slash may be left out.
+        timeout: whole seconds to wait for a connection, and again for each part of an answer.
+        verify: as in ``requests``: True, or the path of a bundle of certificate authorities.
+        retry: how reads are retried; mutations never are.
+        allow_http: allow ``http://`` to other hosts than this machine.
+        settle: seconds after which a request whose answer was lost can no longer take effect.
+        on_event: told of every request, retry and operation.
+
+    Raises:
+        InvalidRequestError: one of them is wrong.
+    """
+
+    name: ClassVar[str] = "github"
+
+    def __init__(
+        self,
+        auth: Auth,
+        *,
+        base_url: str = PUBLIC_API,
+        timeout: int = 15,
+        verify: bool | str = True,
+        retry: RetryOptions = RetryOptions(),
+        allow_http: bool = False,
+        settle: float = 30.0,
+        on_event: Hook | None = None,
+    ) -> None:
+        redactor = Redactor()
+        source = read_auth(auth, redactor)
+        del auth  # a traceback through here would hold it
+        if isinstance(source, str):
+            refuse("auth", source)
+        settings = Settings.checked(base_url, timeout=timeout, verify=verify, allow_http=allow_http)
+        self._credential = make_credential(source, settings, redactor)
+        self._login: str | None = None
+        super().__init__(
+            settings.url,
+            host=settings.host,
+            make_client=self._credential.client,
+            redactor=redactor,
+            retry=retry,
+            settle=settle,
+            on_event=on_event,
+        )
+
+    @contextmanager
+    def sdk(self) -> Iterator[github.Github]:
+        """Lend a PyGithub client with the settings of this provider, for what the contract does not cover.
+
+        It repeats nothing and follows no redirect: both are a ``github.GithubException``. Of other hosts it reaches, as
+        PyGithub does, those below github.com alone. An App's token is renewed when a client is lent, not while it is.
+
+        Raises:
+            InvalidRequestError: under ``python -O``, which removes PyGithub's check of the hosts it sends to.
+        """
+        if not __debug__:
+            refuse("sdk", "is not lent under python -O: PyGithub's check of the hosts it sends to is an assert")
+        with self._operation("sdk", "") as op, op.before("authenticate"):
+            pass
+        with self._pool.client() as client:
+            yield client.sdk
+
+    # GitProviderContract
+
+    def get_repo(self, repo: str) -> Repo:
+        """See GitProviderContract."""
+        with self._operation("get_repo", repo) as op:
+            with op.arguments():
+                _check_path(repo)
+            found: Repo = self._retried(op)("read repository", lambda: self._repo(op, repo))
+            return found
+
+    def list_branches(self, repo: str) -> list[Branch]:
+        """See GitProviderContract. ``protected`` is what GitHub's list says, where rulesets count as well."""
+        with self._operation("list_branches", repo) as op:
+            with op.arguments():
+                _check_path(repo)
+            read = self._retried(op)
+            with op.before("list branches"):
+                found = read_pages(lambda page: read("list branches", lambda: _branch_page(op, repo, page)))
+            return sorted({branch.name: branch for branch in found}.values(), key=lambda branch: branch.name)
+
+    def create_repo(
+        self,
+        repo: str,
+        *,
+        description: str = "",
+        visibility: Visibility = Visibility.PRIVATE,
+        auto_init: bool = False,
+    ) -> Repo:
+        """See GitProviderContract. In a user's account, only the credential's own."""
+        with self._operation("create_repo", repo, mutation=True) as op:
+            with op.arguments():
+                visibility = arguments.create_repo(
+                    repo, description=description, visibility=visibility, auto_init=auto_init
+                )
+                owner, name = _check_new_path(repo)
+                options.require_visibility(visibility, self._host)
+                op.note(visibility=visibility.value, description=description, auto_init=auto_init)
+                op.find_existing = lambda: self._repo(op, repo)
+            body: dict[str, Any] = {"name": name, "description": description, "auto_init": auto_init}
+            with op.before("read login"):
+                template, extra = self._place(op, owner, visibility)
+            with op.effect("create repository"):
+                made = convert.repo(op.request("POST", template, org=owner, body=body | extra))
+                op.done("create repository", made)
+            with op.after("check path"):
+                if made.path.casefold() != repo.casefold():
+                    raise UnexpectedResponseError(f"GitHub made it as {made.path}")
+            return made
+
+    def create_branch(self, repo: str, name: str, *, source: str) -> Branch:
+        """See GitProviderContract."""
+        with self._operation("create_branch", repo, mutation=True) as op:
+            with op.arguments():
+                source = arguments.create_branch(repo, name, source=source)
+                _check_path(repo)
+                op.note(branch=name)
+                op.find_existing = lambda: convert.head(_get_branch(op, repo, name)).branch
+            if checks.is_sha(source):
+                sha = source
+            else:
+                with op.before("read source"):
+                    sha = _head_sha(op, repo, source)
+            op.note(source_sha=sha)
+            with op.effect("create branch"):
+                body = {"ref": f"refs/heads/{name}", "sha": sha}
+                answer = op.request("POST", "/repos/{repo/}/git/refs", repo=repo, body=body)
+                made = convert.new_branch(answer)
+                op.done("create branch", made)
+            return made
+
+    def protect_branch(self, repo: str, branch: str, rules: BranchProtection = BranchProtection()) -> BranchProtection:
+        """See GitProviderContract. The branch's classic rule is tightened; rulesets hold besides it."""
+        with self._operation("protect_branch", repo, mutation=True) as op:
+            with op.arguments():
+                arguments.protect_branch(repo, branch, rules)
+                _check_path(repo)
+                options.require_rules(rules, self._host)
+                op.note(branch=branch, rules=rules)
+            with op.before("read protection"):
+                rule, held = _read_protection(op, repo, branch)
+                wanted = rules if rule is None else rules.stricter(protection.held(rule))
+                body = protection.put_body(wanted, rule)
+                op.note(previous_rules=held)
+            with op.effect("protect branch"):
+                template = "/repos/{repo/}/branches/{branch}/protection"
+                answer = Fields(op.request("PUT", template, repo=repo, branch=branch, body=body))
+                now = protection.held(answer)
+                op.done("protect branch", now)
+            with op.after("compare protection"):
+                _check_protection(wanted, now, protection.dropped(body, answer))
+            return now
+
+    def commit_files(
+        self,
+        repo: str,
+        branch: str,
+        changes: Sequence[FileChange],
+        *,
+        message: str,
+        author: Author | None = None,
+        expected_head: str | None = None,
+    ) -> Commit:
+        """See GitProviderContract. Given an author, GitHub takes it for the committer as well."""
+        with self._operation("commit_files", repo, mutation=True) as op:
+            with op.arguments():
+                read, expected_head = arguments.commit_files(
+                    repo, branch, changes, message=message, author=author, expected_head=expected_head
+                )
+                _check_path(repo)
+                op.note(branch=branch, message=message)
+            with op.before("read head"):
+                head = _find_head(op, repo, branch)
+                if head is not None and expected_head not in (None, head.sha):
+                    raise HeadMovedError(
+                        f"{branch} is at {head.sha}, not at {expected_head}", expected=expected_head, actual=head.sha
+                    )
+            if head is None:
+                return self._first_commit(op, repo, branch, read, message, author, expected_head)
+            data = GitData(op, repo)
+            with op.before("read tree"):
+                tree = data.read_tree(head.tree, touched_paths(read)) if commits.needs_tree(read) else None
+                made = commits.entries(read, tree)
+                op.note(base_sha=head.sha, files=commits.evidence(made))
+            with op.before("write tree"):
+                new_tree = data.write_tree(head.tree, commits.changed(made, tree))
+            if new_tree == head.tree:
+                return head.commit
+            with op.before("write commit"):
+                commit = data.write_commit(
+                    branch=branch, tree=new_tree, parent=head.sha, message=message, author=author
+                )
+                op.note(commit_sha=commit.sha)
+            with op.effect("move branch"):
+                data.move_branch(branch, commit.sha)
+                op.done("move branch", commit)
+            return commit
+
+    def open_pull_request(
+        self,
+        repo: str,
+        *,
+        source_branch: str,
+        target_branch: str,
+        title: str,
+        description: str = "",
+        draft: bool = False,
+        labels: Sequence[str] = (),
+        reviewers: Sequence[str] = (),
+    ) -> PullRequest:
+        """See GitProviderContract."""
+        with self._operation("open_pull_request", repo, mutation=True) as op:
+            with op.arguments():
+                labels, reviewers = arguments.open_pull_request(
+                    repo,
+                    source_branch=source_branch,
+                    target_branch=target_branch,
+                    title=title,
+                    description=description,
+                    draft=draft,
+                    labels=labels,
+                    reviewers=reviewers,
+                )
+                _check_path(repo)
+                op.note(source_branch=source_branch, target_branch=target_branch, title=title, draft=draft)
+                op.note(labels=labels, reviewers=reviewers)
+                op.find_existing = lambda: _find_pulls(op, repo, source_branch, target_branch, PullRequestState.OPEN)[0]
+            with op.effect("open pull request"):
+                body = {
+                    "title": title,
+                    "head": source_branch,
+                    "base": target_branch,
+                    "body": description,
+                    "draft": draft,
+                }
+                answer = op.request("POST", "/repos/{repo/}/pulls", repo=repo, body=body)
+                made = convert.pull_request(Fields(answer))
+                op.note(number=made.number, head_sha=made.head_sha)
+                op.done("open pull request", made)
+            if labels:
+                with op.after("add labels"):
+                    _add_labels(op, repo, made.number, labels)
+            if reviewers:
+                with op.after("request reviews"):
+                    _request_reviews(op, repo, made.number, reviewers)
+            return made
+
+    def merge_pull_request(
+        self,
+        repo: str,
+        number: int,
+        *,
+        method: MergeMethod = MergeMethod.MERGE,
+        expected_head: str | None = None,
+        message: str | None = None,
+        delete_source_branch: bool = False,
+        timeout: float = 30.0,
+    ) -> MergeResult:
+        """See GitProviderContract. GitHub decides on the merge request itself, so that it goes first."""
+        with self._operation("merge_pull_request", repo, mutation=True) as op:
+            with op.arguments():
+                method, expected_head = arguments.merge_pull_request(
+                    repo,
+                    number,
+                    method=method,
+                    expected_head=expected_head,
+                    message=message,
+                    delete_source_branch=delete_source_branch,
+                    timeout=timeout,
+                )
+                _check_path(repo)
+                op.note(number=number, method=method.value, delete_source_branch=delete_source_branch)
+            merge = Merge(op, repo, number, self._retry)
+            result = None
+            if (head := expected_head) is None:
+                with op.before("read pull request"):
+                    head, result = merge.read_head()
+            op.note(head_sha=head)
+            if result is None:
+                with op.effect("merge"):
+                    result = merge.send(head=head, method=method, message=message, timeout=timeout)
+            op.done("merge", result)
+            if delete_source_branch:
+                with op.after("delete source branch"):
+                    merge.delete_source(head, merged_now=not result.already_merged)
+            return result
+
+    # HostState
+
+    def head(self, repo: str, branch: str) -> str:
+        """See HostState."""
+        with self._reading("head", repo, branch=branch) as op:
+            return _head_sha(op, repo, branch)
+
+    def contains(self, repo: str, sha: str, branch: str) -> bool:
+        """See HostState."""
+        with self._reading("contains", repo, branch=branch, sha=sha) as op:
+            return _contains(op, repo, sha.lower(), _head_sha(op, repo, branch))
+
+    def commit(self, repo: str, sha: str) -> Commit:
+        """See HostState."""
+        with self._reading("commit", repo, sha=sha) as op:
+            return convert.commit(Fields(_get_commit(op, repo, sha)), "")
+
+    def tree(self, repo: str, sha: str) -> dict[str, TreeEntry]:
+        """See HostState.
+
+        Raises:
+            UnexpectedResponseError: the tree has more than 100,000 entries, which GitHub does not list at once.
+        """
+        with self._reading("tree", repo, sha=sha) as op:
+            tree = convert.sha(Fields(_get_commit(op, repo, sha)).sub("tree"))
+            query = {"recursive": "1"}
+            return convert.tree(op.request("GET", "/repos/{repo/}/git/trees/{tree}", repo=repo, tree=tree, query=query))
+
+    def protection(self, repo: str, branch: str) -> BranchProtection | None:
+        """See HostState. It is the classic rule's, or where there is none, the rulesets'."""
+        with self._reading("protection", repo, branch=branch) as op:
+            return _read_protection(op, repo, branch)[1]
+
+    def find_pull_requests(
+        self, repo: str, *, source_branch: str, target_branch: str, state: PullRequestState | None = None
+    ) -> list[PullRequest]:
+        """See HostState."""
+        with self._reading("find_pull_requests", repo, source_branch=source_branch, target_branch=target_branch) as op:
+            wanted = None if state is None else checks.check_enum("state", state, PullRequestState)
+            return _find_pulls(op, repo, source_branch, target_branch, wanted)
+
+    def get_pull_request(self, repo: str, number: int) -> PullRequest:
+        """See HostState."""
+        with self._reading("get_pull_request", repo) as op:
+            checks.check_int("number", number, least=1)
+            answer = op.request("GET", "/repos/{repo/}/pulls/{number}", repo=repo, number=number)
+            return convert.pull_request(Fields(answer))
+
+    # What the operations share
+
+    @contextmanager
+    def _reading(self, name: str, repo: str, **given: str) -> Iterator[_Op]:
+        """One look: ``given`` are its arguments besides the path, a sha or names of branches."""
+        with self._operation(name, repo) as op:
+            with op.arguments():
+                _check_path(repo)
+                for argument, value in given.items():
+                    (checks.check_sha if argument == "sha" else checks.check_branch)(argument, value)
+            with op.before("read"):
+                yield op
+
+    def _authenticate(self, op: _Op) -> None:
+        self._credential.renew(op)
+
+    def _translate(self, exc: Exception, op: _Op) -> GitProviderError:
+        error = translate.translate(exc, op)
+        if isinstance(error, AuthenticationError):
+            self._credential.forget()
+        if isinstance(error, RepoMovedError) and isinstance(exc, StatusError):
+            with suppress(Exception):
+                error.moved_to = self._moved_repo(op, exc.answer).path
+        return error
+
+    @staticmethod
+    def _is_retryable_read_error(error: Exception) -> bool:
+        return translate.is_retryable_read_error(error)
+
+    def _repo(self, op: _Op, repo: str) -> Repo:
+        try:
+            return convert.repo(op.request("GET", "/repos/{repo/}", repo=repo))
+        except StatusError as exc:
+            if not 300 <= exc.answer.status < 400:
+                raise
+            return self._moved_repo(op, exc.answer)
+
+    def _moved_repo(self, op: _Op, answer: Answer) -> Repo:
+        """The repository that a redirect leads to, read by its id: a Location is no address to send a token to."""
+        location = answer.headers.get("location", "")
+        found = re.search(r"/repositories/(\d{1,18})(?=[/?]|\Z)", location)
+        if found is None or origin(location) != origin(self._url):
+            raise StatusError(answer)
+        return convert.repo(op.request("GET", "/repositories/{id}", id=found[1]))
+
+    def _place(self, op: _Op, owner: str, visibility: Visibility) -> tuple[str, dict[str, Any]]:
+        """Where a repository of ``owner`` is created, and how its visibility is said there."""
+        if self._login is None:
+            self._login = self._read_login(op)
+        private = {"private": visibility is not Visibility.PUBLIC}
+        if owner.casefold() != self._login.casefold():
+            return "/orgs/{org}/repos", private | {"visibility": visibility.value}
+        if visibility is Visibility.INTERNAL:
+            refuse("visibility", "is internal, which only an organization's repositories can be")
+        return "/user/repos", private
+
+    def _read_login(self, op: _Op) -> str:
+        """Whose account the credential is; ``""`` for an App, which has none and creates in organizations alone."""
+        if not self._credential.in_user_account:
+            return ""
+        try:
+            return Fields(op.request("GET", "/user")).text("login")
+        except StatusError as exc:
+            if translate.fact(exc.answer, op) != "gh-app-permission":
+                raise
+            return ""
+
+    def _first_commit(
+        self,
+        op: _Op,
+        repo: str,
+        branch: str,
+        changes: Sequence[FileChange],
+        message: str,
+        author: Author | None,
+        expected_head: str | None,
+    ) -> Commit:
+        """Commit to an empty repository, which the Git data API refuses: the contents API makes a commit of one file.
+
+        Whether the repository is empty is told by that request itself: in one that has commits it is a 404, since the
+        branch does not exist. Where the call could not succeed in an empty one, it is asked before.
+        """
+        with op.before("read repository"):
+            plain = [change for change in changes if isinstance(change, PutFile)]
+            if len(plain) < len(changes) or expected_head is not None or branch != _USUAL_BRANCH:
+                _require_empty(op, repo, branch)
+                _check_first(self._repo(op, repo), branch, changes, expected_head)
+            made = commits.entries(changes, {})
+            seed = min(made, key=lambda entry: (entry.mode != commits.PLAIN, len(entry.data or b"")))
+            rest = [entry for entry in made if entry is not seed or seed.mode != commits.PLAIN]
+            op.note(files=commits.evidence(made))
+        data = GitData(op, repo)
+        with op.effect("create first commit"):
+            first, tree = data.put_file(branch, seed, message=message, author=author)
+            op.done("create first commit", first)
+        if not rest:
+            return first
+        with op.after("write tree"):
+            op.note(base_sha=first.sha)
+            new_tree = data.write_tree(tree, rest)
+        with op.after("write commit"):
+            commit = data.write_commit(branch=branch, tree=new_tree, parent=first.sha, message=message, author=author)
+            op.note(commit_sha=commit.sha)
+        with op.after("move branch"):
+            data.move_branch(branch, commit.sha)
+            op.done("move branch", commit)
+        return commit
+
+
+def _check_path(repo: str) -> None:
+    checks.check_repo_path(repo)
+    if repo.count("/") != 1:
+        refuse("repo", f"is {repo!r}; on GitHub it is an owner and a name, such as acme/widgets")
+
+
+def _check_new_path(repo: str) -> tuple[str, str]:
+    """The owner and the name, if GitHub would take the name as it is: it changes others quietly."""
+    _check_path(repo)
+    owner, _, name = repo.partition("/")
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", name):
+        refuse("repo", f"is {repo!r}; a name on GitHub has up to 100 of A-Z, a-z, 0-9, '.', '_' and '-'")
+    return owner, name
+
+
+def _branch_page(op: _Op, repo: str, page: int) -> tuple[list[Branch], bool]:
+    query = {"per_page": PAGE_SIZE, "page": page}
+    answer = op.request("GET", "/repos/{repo/}/branches", repo=repo, query=query)
+    _check_whole(answer)
+    return convert.branches(answer), _more(answer)
+
+
+def _check_whole(answer: Answer) -> None:
+    if answer.headers.get("x-github-sso", "").startswith("partial-results"):
+        raise PermissionDeniedError(
+            "GitHub left out what single sign-on protects", status=answer.status, hint="authorize the token for it"
+        )
+
+
+def _more(answer: Answer) -> bool:
+    return 'rel="next"' in answer.headers.get("link", "")
+
+
+def _get_branch(op: _Op, repo: str, branch: str) -> Answer:
+    return op.request("GET", "/repos/{repo/}/branches/{branch}", repo=repo, branch=branch)
+
+
+def _find_head(op: _Op, repo: str, branch: str) -> convert.Head | None:
+    """The branch's head; None when the repository has no such branch, perhaps because it is empty."""
+    try:
+        return convert.head(_get_branch(op, repo, branch))
+    except StatusError as exc:
+        if translate.fact(exc.answer, op) != "gh-branch-not-found":
+            raise
+        return None
+
+
+def _head_sha(op: _Op, repo: str, branch: str) -> str:
+    return convert.ref_sha(op.request("GET", "/repos/{repo/}/git/ref/heads/{branch/}", repo=repo, branch=branch))
+
+
+def _get_commit(op: _Op, repo: str, sha: str) -> Answer:
+    return op.request("GET", "/repos/{repo/}/git/commits/{sha}", repo=repo, sha=sha.lower())
+
+
+def _contains(op: _Op, repo: str, sha: str, head: str) -> bool:
+    if sha == head:
+        return True
+    try:
+        template = "/repos/{repo/}/compare/{base}...{head}"
+        answer = op.request("GET", template, repo=repo, base=sha, head=head, query={"per_page": 1})
+    except StatusError as exc:
+        if exc.answer.status != 404:
+            raise
+        return False  # the branch was just seen: it is the commit that is not there, or has no history in common
+    return Fields(answer).text("status") in ("ahead", "identical")
+
+
+def _require_empty(op: _Op, repo: str, branch: str) -> None:
+    """Raise the refusal that a branch does not exist, unless it is because the repository is empty."""
+    try:
+        _head_sha(op, repo, branch)
+    except StatusError as exc:
+        if translate.fact(exc.answer, op) != "gh-empty-repo":
+            raise
+    else:
+        raise ConflictError(f"{branch} appeared while it was looked for")
+
+
+def _check_first(repo: Repo, branch: str, changes: Sequence[FileChange], expected_head: str | None) -> None:
+    if branch != repo.default_branch:
+        refuse("branch", f"is {branch!r}; the first commit of an empty repository goes to {repo.default_branch!r}")
+    if expected_head is not None:
+        raise HeadMovedError(f"{branch} has no commit yet", expected=expected_head)
+    if not all(isinstance(change, PutFile) for change in changes):
+        refuse("changes", "must all be PutFile: the repository is empty, and has nothing to delete or move")
+
+
+def _read_protection(op: _Op, repo: str, branch: str) -> tuple[Fields | None, BranchProtection | None]:
+    """The branch's classic rule, and what holds: that rule's demands, or where there is none the rulesets'.
+
+    Raises:
+        ConflictError: it is protected, but by no rule that can be read: by a wildcard's, which a rule of its own
+            would replace.
+    """
+    head = convert.head(_get_branch(op, repo, branch))
+    if not head.protected:
+        return None, None
+    if head.classic_rule is not False:
+        try:
+            template = "/repos/{repo/}/branches/{branch}/protection"
+            rule = Fields(op.request("GET", template, repo=repo, branch=branch))
+            return rule, protection.held(rule)
+        except StatusError as exc:
+            if translate.fact(exc.answer, op) != "gh-not-protected":
+                raise
+    demanded = protection.from_rulesets(
+        op.request("GET", "/repos/{repo/}/rules/branches/{branch}", repo=repo, branch=branch)
+    )
+    if head.classic_rule or demanded == BranchProtection.nothing():
+        raise ConflictError(
+            f"{branch} is protected by a rule that cannot be read, such as a wildcard's",
+            hint="a rule for the branch alone would replace it; look at the repository's settings",
+        )
+    return None, demanded
+
+
+def _check_protection(wanted: BranchProtection, now: BranchProtection, dropped: Sequence[str]) -> None:
+    if weaker := wanted.missing_from(now):
+        raise PermissionDeniedError(f"GitHub took the rule and holds less than was asked in: {', '.join(weaker)}")
+    if dropped:
+        raise PermissionDeniedError(
+            f"GitHub took the rule without those who could push before: {', '.join(dropped)}",
+            hint="they lack write access to the repository",
+        )
+
+
+def _add_labels(op: _Op, repo: str, number: int, labels: Sequence[str]) -> None:
+    template = "/repos/{repo/}/issues/{number}/labels"
+    answer = op.request("POST", template, repo=repo, number=number, body={"labels": list(labels)})
+    _check_all("label", labels, [label.text("name") for label in Fields.each(answer)], answer)
+
+
+def _request_reviews(op: _Op, repo: str, number: int, reviewers: Sequence[str]) -> None:
+    template = "/repos/{repo/}/pulls/{number}/requested_reviewers"
+    answer = op.request("POST", template, repo=repo, number=number, body={"reviewers": list(reviewers)})
+    _check_all(
+        "reviewer", reviewers, [user.text("login") for user in Fields(answer).items("requested_reviewers")], answer
+    )
+
+
+def _check_all(what: str, asked: Sequence[str], there: Sequence[str], answer: Answer) -> None:
+    present = {name.casefold() for name in there}
+    if missing := [name for name in asked if name.casefold() not in present]:
+        raise BodyError(f"GitHub left out the {what} {', '.join(missing)}", answer)
+
+
+def _find_pulls(op: _Op, repo: str, source: str, target: str, state: PullRequestState | None) -> list[PullRequest]:
+    """The pull requests between two branches. GitHub ignores a filter that it does not like, so each is looked at."""
+    query = {
+        "head": f"{repo.partition('/')[0]}:{source}",
+        "base": target,
+        "state": {None: "all", PullRequestState.OPEN: "open"}.get(state, "closed"),
+        "sort": "created",
+        "direction": "desc",
+        "per_page": PAGE_SIZE,
+    }
+
+    def page(number: int) -> tuple[list[Fields], bool]:
+        answer = op.request("GET", "/repos/{repo/}/pulls", repo=repo, query=query | {"page": number})
+        return list(Fields.each(answer)), _more(answer)
+
+    found = [convert.pull_request(fields) for fields in read_pages(page) if convert.in_one_repo(fields)]
+    return [
+        pull
+        for pull in found
+        if (pull.source_branch, pull.target_branch) == (source, target) and state in (None, pull.state)
+    ]
