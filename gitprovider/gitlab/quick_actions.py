@@ -17,8 +17,8 @@ _NAMES = (
     "remove_contacts remove_due_date remove_email remove_estimate remove_iteration remove_label remove_milestone "
     "remove_parent remove_parent_epic remove_reviewer remove_time_spent remove_time_estimate remove_zoom reopen "
     "request_changes request_review reviewer set_parent severity ship shrug spend spend_time spent status "
-    "submit_review subscribe summarize_diff tableflip target_branch timeline title todo type unapprove unassign unassign_reviewer "
-    "unlabel unlink unlock unrelate unsubscribe vulnerability weight wip zoom"
+    "submit_review subscribe summarize_diff tableflip target_branch timeline title todo type unapprove "
+    "unassign unassign_reviewer unlabel unlink unlock unrelate unsubscribe vulnerability weight wip zoom"
 )
 _ACTION = re.compile(rf"/(?:{'|'.join(_NAMES.split())})(?:[ \t].*)?", re.IGNORECASE)
 
