@@ -93,7 +93,8 @@ TABLE: tuple[Row, ...] = (
         known=_hint("the project has another path now, or the url of this provider has (http for https, a sub-path)"),
     ),
     Row("gl-request-timeout", (408,), ProviderUnavailableError, known=_UNKNOWN),
-    Row("gl-rate-limit", (429,), RateLimitedError),
+    Row("gl-limit-application", (429,), RateLimitedError, text=r"requested too many times"),
+    Row("gl-limit-rack", (429,), RateLimitedError),
     # Credentials and rights.
     Row(
         "gl-token-revoked",
