@@ -29,7 +29,7 @@ from gitprovider.local.session import OnCommit, Session
 from gitprovider.models import Author
 
 _EXPLAINED = {
-    NotMergeableReason.CLOSED: "it is not open, or one of its branches is gone",
+    NotMergeableReason.CLOSED: "it is not open",
     NotMergeableReason.DRAFT: "it is a draft",
     NotMergeableReason.REVIEWS: "the target branch demands approvals that are missing",
     NotMergeableReason.CHECKS: "the target branch demands checks that have not passed",
@@ -57,7 +57,9 @@ def _as_of_now(session: Session, record: PullRecord) -> PullRecord:
     if made is not None and target is not None and git.contains(made, target):
         merged = git.ref(_ref(record.number, "head")) or record.head_sha
         return record.replace(state=PullRequestState.MERGED, head_sha=merged, merge_commit_sha=made)
-    return record.replace(head_sha=source or record.head_sha, base_sha=target or record.base_sha)
+    # A branch that is gone closes its pull requests, also where a kill or a push kept the row from saying so.
+    state = PullRequestState.OPEN if source and target else PullRequestState.CLOSED
+    return record.replace(state=state, head_sha=source or record.head_sha, base_sha=target or record.base_sha)
 
 
 def _approvals(session: Session, record: PullRecord) -> tuple[str, ...]:
@@ -153,9 +155,8 @@ def refuse_second(session: Session, source_branch: str, target_branch: str) -> N
             raise AlreadyExistsError(
                 f"pull request {record.number} is open from {source_branch!r} to {target_branch!r}", existing=record
             )
-        if record.state is PullRequestState.MERGED:
-            # The row of an interrupted merge still says open, and would be in the way of the new one.
-            save(session, record)
+        # Its row may still say open, as after an interrupted merge, and would be in the way of the new one.
+        save(session, record)
 
 
 def save(session: Session, record: PullRecord) -> None:
@@ -214,8 +215,7 @@ def prepare(
         NotMergeableError: the first of CLOSED, DRAFT, METHOD (by the repository's settings), CONFLICT, METHOD (a
             rebase that would differ), REVIEWS, CHECKS and METHOD (linear history).
     """
-    branches_there = session.git.head(record.source_branch) and session.git.head(record.target_branch)
-    if record.state is not PullRequestState.OPEN or not branches_there:
+    if record.state is not PullRequestState.OPEN:
         raise _refused(record, NotMergeableReason.CLOSED)
     if record.draft:
         raise _refused(record, NotMergeableReason.DRAFT)

@@ -1,6 +1,7 @@
 """One of several writers: commits, branches and pull requests, each reported once it is acknowledged.
 
-Usage: writer.py ROOT NAME ROUNDS FIRST, the sha that the branch ``pinned`` begins at. Every round also contends with the other writers for what only one can have.
+Usage: writer.py ROOT NAME ROUNDS FIRST, the sha that the branch ``pinned`` begins at. Every round also contends with
+the other writers for what only one can have.
 """
 
 from __future__ import annotations
