@@ -604,7 +604,7 @@ def _read_protection(op: _Op, repo: str, branch: str) -> tuple[Fields | None, Br
             rule = Fields(op.request("GET", template, repo=repo, branch=branch))
             return rule, protection.held(rule)
         except StatusError as exc:
-            if translate.fact(exc.answer, op) != "gh-not-protected":
+            if translate.fact(exc.answer, op) != "gh-protection-none":
                 raise
     demanded = protection.from_rulesets(
         op.request("GET", "/repos/{repo/}/rules/branches/{branch}", repo=repo, branch=branch)

@@ -97,7 +97,10 @@ _WRITES = (403, 409, 422)
 _DIRECT = _hint("the branch is protected against direct commits; commit to another one and open a pull request")
 _PLAN = "the owner's plan does not have this for private repositories; nothing was changed, least of all the visibility"
 _ADMIN = _hint("needs administration rights on the repository")
-_RULES = r"Repository rule violations found|creations being restricted|protected branch|through a pull request"
+_RULES = (
+    r"Repository rule violations found|creations being restricted|protected (?:branch|ref)|through a pull request"
+    r"|Required status check|must not contain merge commits"
+)
 _HOOK = _hint("a ruleset of the repository or organization forbids it; the message names the rule")
 
 TABLE: tuple[Row, ...] = (
@@ -171,6 +174,7 @@ TABLE: tuple[Row, ...] = (
     Row("gh-rule-violation", _WRITES, PermissionDeniedError, MOVE_REF, _RULES, known=_DIRECT),
     Row("gh-rule-violation-contents", _WRITES, PermissionDeniedError, CONTENTS, _RULES, known=_DIRECT),
     Row("gh-rule-creation", _WRITES, PermissionDeniedError, CREATE_REF, _RULES, known=_HOOK),
+    Row("gh-protected-deletion", _WRITES, PermissionDeniedError, DELETE_REF, _RULES, known=_HOOK),
     # create_repo
     Row("gh-name-exists", (422,), AlreadyExistsError, ORG_REPOS, r"already exists"),
     Row("gh-name-exists", (422,), AlreadyExistsError, USER_REPOS, r"already exists"),
@@ -214,6 +218,8 @@ TABLE: tuple[Row, ...] = (
         for endpoint in (CREATE_REF, GET_REF, GET_COMMIT)
     ),
     # commit_files
+    Row("gh-contents-stale", (409, 422), HeadMovedError, CONTENTS, r"does not match|\"sha\" wasn't supplied"),
+    Row("gh-tree-delete", (422,), InvalidRequestError, TREES, r"BadObjectState", known={"argument": "changes"}),
     Row("gh-not-fast-forward", (422,), HeadMovedError, MOVE_REF, r"not a fast.?forward"),
     Row("gh-ref-update-failed", (422,), ConflictError, MOVE_REF, r"Reference update failed"),
     *(
@@ -294,9 +300,9 @@ TABLE: tuple[Row, ...] = (
     # protect_branch: the body is ours alone, so its refusal is no fault of the caller's arguments
     Row("gh-protection-schema", (422,), UnexpectedResponseError, PROTECT, r"subschema|Invalid request"),
     # Both are asked once the branch was seen; a credential without administration rights is told 404.
-    Row("gh-not-protected", (404,), NotFoundError, GET_PROTECTION, r"Branch not protected"),
+    Row("gh-protection-none", (404,), NotFoundError, GET_PROTECTION, r"Branch not protected"),
     *(
-        Row("gh-protection-hidden", (404,), PermissionDeniedError, endpoint, r"Not Found\Z", known=_ADMIN)
+        Row("gh-protection-no-admin", (404,), PermissionDeniedError, endpoint, r"Not Found\Z", known=_ADMIN)
         for endpoint in (GET_PROTECTION, PROTECT)
     ),
     # Whatever the endpoint: statuses alone.

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import urllib3
 
-from gitprovider._http import Answer, BodyError, StatusError, normal_origin
+from gitprovider._http import Answer, BodyError, StatusError, is_loopback, normal_origin
 from gitprovider.checks import check_int, refuse
 from gitprovider.github.sdk import github
 from gitprovider.options import Host
@@ -85,12 +85,15 @@ class Settings:
     @property
     def host(self) -> Host:
         """The column of the table of options that holds for this address."""
-        return "github" if self.url == PUBLIC_API else "github-enterprise"
+        stand_in = is_loopback(urlsplit(self.url).hostname or "") and not self.url.endswith("/api/v3")
+        return "github" if self.url == PUBLIC_API or stand_in else "github-enterprise"
 
 
 def _api_url(base_url: str, allow_http: bool) -> str:
     """Where the API of the host at ``base_url`` is: github.com's and ghe.com's at ``api.``, others' below /api/v3.
 
+    An address that begins with ``api.``, and one on this machine, which is a stand-in for github.com or a tunnel, is
+    taken as it is.
     https://docs.github.com/enterprise-server/rest/using-the-rest-api/getting-started-with-the-rest-api
     https://docs.github.com/enterprise-cloud@latest/admin/data-residency/network-details-for-ghecom
     """
@@ -101,7 +104,7 @@ def _api_url(base_url: str, allow_http: bool) -> str:
         if parts.scheme != "https" or parts.path or parts.port is not None:
             refuse("base_url", f"must be https://{host} alone")
         return f"https://{host}" if host.startswith("api.") else f"https://api.{host}"
-    if host.startswith("api.") or parts.path.endswith("/api/v3"):
+    if host.startswith("api.") or is_loopback(host) or parts.path.endswith("/api/v3"):
         return url
     return f"{url.removesuffix('/api')}/api/v3"
 
