@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from gitprovider import checks
+from gitprovider._extras import missing_extra
 from gitprovider.contract import GitProviderContract
 from gitprovider.enums import MergeMethod, Outcome, Visibility
 from gitprovider.intent import Intent
@@ -32,8 +33,8 @@ try:
     import anyio
     import anyio.lowlevel
     import anyio.to_thread
-except ModuleNotFoundError as missing:
-    raise ModuleNotFoundError("gitprovider.aio needs anyio: pip install 'gitprovider[aio]'", name="anyio") from missing
+except ImportError as cause:
+    raise missing_extra("aio", cause) from None
 
 _T = TypeVar("_T")
 
