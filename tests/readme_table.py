@@ -1,0 +1,47 @@
+"""The README's table of options, from the one table in code. ``python -m tests.readme_table`` writes it anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gitprovider.options import OPTIONS, Host, support
+
+README = Path(__file__).parent.parent / "README.md"
+BEGIN = "<!-- options: written by `python -m tests.readme_table` -->\n"
+END = "<!-- end of options -->\n"
+_COLUMNS: tuple[tuple[Host, str], ...] = (
+    ("github", "github.com"),
+    ("github-enterprise", "GitHub Enterprise"),
+    ("gitlab", "gitlab.com"),
+    ("gitlab-self-managed", "GitLab self-managed"),
+    ("local", "local"),
+)
+
+
+def render() -> str:
+    """The table as Markdown, and below it the reasons, each once."""
+    reasons: list[str] = []
+    lines = [
+        f"| option | {' | '.join(title for _, title in _COLUMNS)} |",
+        f"|---|{'---|' * len(_COLUMNS)}",
+    ]
+    for option in OPTIONS:
+        cells = []
+        for host, _ in _COLUMNS:
+            row = support(option, host)
+            if not row.honoured and row.reason not in reasons:
+                reasons.append(row.reason)
+            cells.append("yes" if row.honoured else f"no ({reasons.index(row.reason) + 1})")
+        lines.append(f"| `{option}` | {' | '.join(cells)} |")
+    lines += ["", *(f"{number}. {reason}." for number, reason in enumerate(reasons, 1))]
+    return "\n".join(lines) + "\n"
+
+
+def written(text: str) -> str:
+    """The table that ``text`` has between its two marks."""
+    return text.partition(BEGIN)[2].partition(END)[0]
+
+
+if __name__ == "__main__":
+    text = README.read_text(encoding="utf-8")
+    README.write_text(text.replace(BEGIN + written(text) + END, BEGIN + render() + END), encoding="utf-8")
