@@ -1,0 +1,679 @@
+"""The GitLab face: token, routing, pages, projects and branches."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import gitlab
+import pytest
+import responses
+
+from gitprovider.fakes import gitlab_answers
+from gitprovider.fakes.faults import Fault
+from gitprovider.fakes.gitlab_face import GRAPHQL, ROUTES, GitLabFace
+from gitprovider.fakes.mount import mount
+from gitprovider.fakes.serve import serving
+from tests.fakes.gitlab_hand import ORIGIN, REPO, Hand, a_hand
+
+HERE = pathlib.Path(__file__).parent
+FAKES = HERE.parents[1] / "gitprovider" / "fakes"
+PROVIDER = HERE.parents[1] / "gitprovider" / "gitlab"
+FACTS = HERE.parent / "hosts" / "facts.jsonl"
+
+
+@pytest.fixture
+def hand(tmp_path: pathlib.Path) -> Hand:
+    return a_hand(tmp_path)
+
+
+def _facts() -> list[dict[str, Any]]:
+    rows = [json.loads(line) for line in FACTS.read_text().splitlines()]
+    return [row for row in rows if row["host"] == "gitlab"]
+
+
+def _cited(*files: pathlib.Path) -> set[str]:
+    return {fact for file in files for fact in re.findall(r'"(gl-[a-z0-9-]+)"', file.read_text())}
+
+
+# facts
+
+
+def test_every_fact_that_the_face_cites_is_recorded() -> None:
+    """An answer whose fact nobody wrote down would be an invention."""
+    cited = _cited(*FAKES.glob("gitlab_*.py"))
+
+    assert len(cited) > 100
+    assert cited <= {row["id"] for row in _facts()}
+
+
+def test_every_recorded_fact_of_gitlab_is_used() -> None:
+    """A fact that no answer and no table row follows is dead weight, or a forgotten behaviour."""
+    used = _cited(*FAKES.glob("gitlab_*.py"), *PROVIDER.glob("*.py"))
+
+    assert {row["id"] for row in _facts()} <= used
+
+
+def test_every_fact_names_its_source_and_is_recorded_once() -> None:
+    """Facts are lines that several people append to."""
+    rows = _facts()
+
+    assert len({row["id"] for row in rows}) == len(rows)
+    for row in rows:
+        assert row["source"].startswith("https://"), row["id"]
+        assert "text" in row or "shape" in row, row["id"]
+
+
+# token
+
+
+@pytest.mark.parametrize("headers", [{"PRIVATE-TOKEN": "glpat-face"}, {"Authorization": "Bearer glpat-face"}])
+def test_the_token_is_taken_in_both_of_gitlab_s_headers(hand: Hand, headers: dict[str, str]) -> None:
+    """python-gitlab sends one for private tokens and the other for OAuth tokens."""
+    assert hand.send("GET", "/user", headers=headers).data["username"] == "tanuki"
+
+
+@pytest.mark.parametrize(
+    "headers", [{}, {"PRIVATE-TOKEN": "other"}, {"JOB-TOKEN": "glpat-face"}, {"Authorization": "Basic glpat-face"}]
+)
+def test_anything_else_is_401(hand: Hand, headers: dict[str, str]) -> None:
+    """GL-AU-01: a job token, or no token, reaches nothing."""
+    answer = hand.send("GET", "/user", headers=headers)
+
+    assert (answer.status, answer.message, answer.fact) == (401, "401 Unauthorized", "gl-unauthorized")
+
+
+@pytest.mark.parametrize(("state", "word"), [("revoked", "revoked"), ("expired", "expired")])
+def test_a_token_that_was_good_once_is_refused_in_other_words(hand: Hand, state: Any, word: str) -> None:
+    """GL-GR-03: the reason is in error_description, under another key than every other message."""
+    hand.face.credential = state
+
+    answer = hand.send("GET", "/user")
+
+    assert (answer.status, answer.data["error"]) == (401, "invalid_token")
+    assert word in answer.data["error_description"]
+
+
+def test_a_token_that_may_only_read_is_refused_for_a_write(hand: Hand) -> None:
+    """GL-X-10: scope is 403 with error, role is 403 with message."""
+    hand.face.scopes = {"read_api"}
+
+    answer = hand.send("POST", "/projects", {"name": "widgets"})
+
+    assert (answer.status, answer.data["error"], answer.data["scope"]) == (403, "insufficient_scope", "api")
+    assert hand.send("GET", "/user").status == 200
+
+
+def test_a_role_that_is_too_low_is_a_bare_403(hand: Hand) -> None:
+    """GL-X-10: a reporter may read and not write."""
+    hand.given_repo()
+    hand.face.role = 20
+
+    answer = hand.repo("POST", "/repository/branches", {"branch": "x", "ref": "main"})
+
+    assert (answer.status, answer.message, answer.fact) == (403, "403 Forbidden", "gl-forbidden")
+
+
+# routing
+
+
+def test_a_slash_that_is_not_encoded_meets_the_router(hand: Hand) -> None:
+    """GL-CB-01: the router's 404 has the key error, the API's has message."""
+    hand.given_repo()
+
+    router = hand.repo("GET", "/repository/branches/feature/x")
+    api = hand.repo("GET", "/repository/branches/feature%2Fx")
+
+    assert router.data == {"error": "404 Not Found"}
+    assert api.message == "404 Branch Not Found"
+
+
+def test_a_path_that_was_encoded_twice_is_no_project(hand: Hand) -> None:
+    """GL-X-08: acme%252Fwidgets is decoded once, to acme%2Fwidgets."""
+    hand.given_repo(path="acme/widgets")
+
+    assert hand.send("GET", "/projects/acme%252Fwidgets").message == "404 Project Not Found"
+    assert hand.send("GET", "/projects/acme%2Fwidgets").status == 200
+
+
+def test_a_known_path_with_another_verb_is_405(hand: Hand) -> None:
+    """The router tells a verb that is not there from a path that is not there."""
+    answer = hand.send("PATCH", "/projects/1")
+
+    assert (answer.status, answer.data) == (405, {"error": "405 Not Allowed"})
+    assert answer.headers["Allow"] == "GET, PUT, DELETE"
+
+
+def test_an_installation_below_a_path_answers_there_alone(tmp_path: pathlib.Path) -> None:
+    """GL-GR-05: its links carry the path, /api/v4 is not taken twice, and beside it is another application."""
+    hand = a_hand(tmp_path, base="https://host.example/gitlab")
+    hand.given_repo()
+
+    right = hand.repo("GET", "/repository/branches", query={"per_page": 1})
+    twice = hand.send("GET", "/api/v4/projects/1")
+    beside = hand.send("GET", "//api/v4/projects/1")
+
+    assert right.headers["Link"].startswith(f"<{ORIGIN}/gitlab/api/v4/projects/")
+    assert twice.data == {"error": "404 Not Found"}
+    assert (beside.status, beside.headers["Content-Type"]) == (404, "text/html; charset=utf-8")
+
+
+def test_every_route_names_its_endpoint_for_the_journal(hand: Hand) -> None:
+    """Fault scripts and request counts select by the template, which is the one that GitLab documents."""
+    hand.given_repo()
+
+    hand.repo("GET", "/repository/branches/main")
+    hand.graphql("{ currentUser { username } }")
+    hand.send("GET", "/nowhere")
+
+    endpoints = [entry.endpoint for entry in hand.host.journal.entries]
+    assert endpoints == ["/projects/{project}/repository/branches/{branch}", GRAPHQL, ""]
+    assert len(ROUTES.templates()) == len(set(ROUTES.templates()))
+
+
+def test_every_answer_carries_the_request_s_id_and_the_rate_limit(tmp_path: pathlib.Path) -> None:
+    """The library shows the one and counts on the others."""
+    hand = a_hand(tmp_path, now=lambda: datetime(2026, 1, 1, 0, 0, 30, tzinfo=UTC))
+
+    first, second = hand.send("GET", "/user"), hand.send("GET", "/nowhere")
+
+    assert first.headers["X-Request-Id"] != second.headers["X-Request-Id"]
+    assert first.headers["RateLimit-Limit"] == "2000"
+    assert int(second.headers["RateLimit-Observed"]) == int(first.headers["RateLimit-Observed"]) + 1
+    assert int(second.headers["RateLimit-Remaining"]) == 2000 - int(second.headers["RateLimit-Observed"])
+    assert first.headers["RateLimit-Reset"] == str(int(datetime(2026, 1, 1, 0, 1, tzinfo=UTC).timestamp()))
+    assert first.headers["Content-Type"] == "application/json"
+
+
+def test_a_body_that_is_no_json_is_400(hand: Hand) -> None:
+    """A client that sends text must not be taken for one that sends nothing."""
+    answer = hand.send("POST", "/projects", ["a", "list"])
+
+    assert (answer.status, answer.fact) == (400, "gl-bad-json")
+
+
+# pages
+
+
+def test_a_list_has_twenty_items_unless_more_are_asked_for(hand: Hand) -> None:
+    """GL-LB-01: whoever reads one page of a list reads twenty."""
+    head = hand.given_repo()
+    for number in range(1, 45):
+        hand.forge.create_branch(REPO, f"b{number:02}", head)
+
+    first = hand.repo("GET", "/repository/branches")
+    second = hand.repo("GET", "/repository/branches", query={"page": 2})
+    last = hand.repo("GET", "/repository/branches", query={"page": 3})
+
+    assert [len(page.data) for page in (first, second, last)] == [20, 20, 5]
+    names = ("X-Page", "X-Per-Page", "X-Prev-Page", "X-Next-Page", "X-Total", "X-Total-Pages")
+    assert [second.headers[name] for name in names] == ["2", "20", "1", "3", "45", "3"]
+    assert last.headers["X-Next-Page"] == ""
+    assert re.findall(r'rel="(\w+)"', second.headers["Link"]) == ["prev", "next", "first", "last"]
+    assert re.findall(r'rel="(\w+)"', last.headers["Link"]) == ["prev", "first", "last"]
+    assert "page=3&per_page=20" in second.headers["Link"]
+
+
+def test_a_page_has_a_hundred_items_at_most(hand: Hand) -> None:
+    """More than a hundred a page is cut to a hundred without a word."""
+    head = hand.given_repo()
+    for number in range(100):
+        hand.forge.create_branch(REPO, f"b{number:03}", head)
+
+    answer = hand.repo("GET", "/repository/branches", query={"per_page": 1000})
+
+    assert (len(answer.data), answer.headers["X-Per-Page"], answer.headers["X-Next-Page"]) == (100, "100", "2")
+
+
+def test_an_empty_list_is_one_page(hand: Hand) -> None:
+    """GL-GR-02: an empty project has a default branch by name, and no branch."""
+    hand.forge.create_repo(REPO)
+
+    project, branches = hand.repo("GET", ""), hand.repo("GET", "/repository/branches")
+
+    assert (project.data["default_branch"], project.data["empty_repo"]) == ("main", True)
+    assert (branches.data, branches.headers["X-Total"], branches.headers["X-Total-Pages"]) == ([], "0", "1")
+    assert hand.repo("GET", "/repository/branches/main").message == "404 Branch Not Found"
+
+
+def test_large_lists_may_come_without_totals(hand: Hand) -> None:
+    """GL-LB-04: there is a next page, and nothing says how many."""
+    head = hand.given_repo()
+    hand.forge.create_branch(REPO, "b", head)
+    hand.face.totals = False
+
+    answer = hand.repo("GET", "/repository/branches", query={"per_page": 1})
+
+    assert answer.headers["X-Next-Page"] == "2"
+    assert not {"X-Total", "X-Total-Pages"} & set(answer.headers)
+    assert re.findall(r'rel="(\w+)"', answer.headers["Link"]) == ["next", "first"]
+
+
+def test_links_lead_to_what_the_server_takes_for_its_url(hand: Hand) -> None:
+    """GL-X-11: behind a proxy that is another host, to which no token may go."""
+    head = hand.given_repo()
+    hand.forge.create_branch(REPO, "b", head)
+    hand.face.external_url = "http://elsewhere.example"
+
+    answer = hand.repo("GET", "/repository/branches", query={"per_page": 1})
+
+    assert answer.headers["Link"].startswith("<http://elsewhere.example/api/v4/projects/")
+
+
+@pytest.mark.parametrize(("query", "problem"), [({"page": "x"}, "page is invalid"), ({"per_page": 0}, "per_page has")])
+def test_a_page_that_cannot_be_is_400(hand: Hand, query: dict[str, Any], problem: str) -> None:
+    """The parameter check answers with the key error."""
+    hand.given_repo()
+
+    answer = hand.repo("GET", "/repository/branches", query=query)
+
+    assert answer.status == 400
+    assert answer.data["error"].startswith(problem)
+
+
+# users and namespaces
+
+
+def test_users_are_found_by_their_exact_name(hand: Hand) -> None:
+    """An unknown name is an empty list, not 404."""
+    assert [user["id"] for user in hand.send("GET", "/users", query={"username": "Alice"}).data] == [46]
+    assert hand.send("GET", "/users", query={"username": "ali"}).data == []
+
+
+def test_a_namespace_is_a_user_s_or_a_group_s(hand: Hand) -> None:
+    """GL-CR-03: both kinds are found by their full path, at any depth."""
+    user, group = hand.send("GET", "/namespaces/tanuki"), hand.send("GET", "/namespaces/acme%2Fplatform")
+
+    assert (user.data["kind"], user.data["full_path"], user.data["parent_id"]) == ("user", "tanuki", None)
+    assert (group.data["kind"], group.data["full_path"]) == ("group", "acme/platform")
+    assert group.data["parent_id"] == hand.send("GET", "/namespaces/acme").data["id"]
+
+
+def test_a_group_of_others_does_not_exist(hand: Hand) -> None:
+    """Without membership a namespace is 404, also when everybody can see the group."""
+    answer = hand.send("GET", "/namespaces/strangers")
+
+    assert (answer.status, answer.message) == (404, "404 Namespace Not Found")
+
+
+# projects
+
+
+def _namespace(hand: Hand, path: str) -> int:
+    number: int = hand.send("GET", f"/namespaces/{path.replace('/', '%2F')}").data["id"]
+    return number
+
+
+def test_a_project_is_made_in_the_namespace_that_was_named(hand: Hand) -> None:
+    """GL-CR-08: its full path has every group, and it is found by path and by number alike."""
+    body = {"name": "widgets", "path": "widgets", "namespace_id": _namespace(hand, "acme/platform")}
+
+    made = hand.send("POST", "/projects", body | {"description": "Widgets", "visibility": "public"})
+
+    assert (made.status, made.effect, made.data["path_with_namespace"]) == (201, True, "acme/platform/widgets")
+    assert (made.data["visibility"], made.data["description"]) == ("public", "Widgets")
+    by_path, by_id = hand.repo("GET", ""), hand.send("GET", f"/projects/{made.data['id']}")
+    assert by_path.data == by_id.data
+    assert by_path.data["http_url_to_repo"] == f"{ORIGIN}/acme/platform/widgets.git"
+
+
+def test_a_project_without_a_namespace_is_the_user_s_own(hand: Hand) -> None:
+    """GL-CR-03: that is where it silently lands."""
+    assert hand.send("POST", "/projects", {"name": "My Widget"}).data["path_with_namespace"] == "tanuki/my-widget"
+
+
+def test_a_name_that_is_taken_is_400_with_a_dict_of_lists(hand: Hand) -> None:
+    """GL-CR-01: neither 409 nor 422, and the message is no text."""
+    body = {"name": "widgets", "path": "widgets"}
+    hand.send("POST", "/projects", body)
+
+    answer = hand.send("POST", "/projects", body)
+
+    assert (answer.status, answer.effect) == (400, False)
+    assert answer.message == {name: ["has already been taken"] for name in ("project_namespace.name", "name", "path")}
+
+
+def test_a_project_that_cannot_be_seen_is_taken_all_the_same(hand: Hand) -> None:
+    """GL-CR-02: 404 on the way in, taken on the way out."""
+    hand.forge.create_repo("tanuki/secret")
+    hand.face.hidden = {"tanuki/secret"}
+
+    assert hand.send("GET", "/projects/tanuki%2Fsecret").message == "404 Project Not Found"
+    assert hand.send("POST", "/projects", {"name": "secret"}).status == 400
+
+
+def test_a_path_of_a_project_being_deleted_is_not_free(hand: Hand) -> None:
+    """GL-CR-04: it says so in base."""
+    hand.face.pending_deletion = {"tanuki/widgets"}
+
+    answer = hand.send("POST", "/projects", {"name": "widgets"})
+
+    assert answer.status == 400
+    assert answer.message["base"] == ["The project is still being deleted. Please try again later."]
+
+
+def test_a_malformed_name_is_told_field_by_field(hand: Hand) -> None:
+    """GL-CR-05: a full path is no name."""
+    answer = hand.send("POST", "/projects", {"name": "acme/widgets", "path": "acme/widgets"})
+
+    assert answer.status == 400
+    assert set(answer.message) == {"name", "path"}
+
+
+def test_a_namespace_of_others_is_not_valid(hand: Hand) -> None:
+    """GL-CR-07: by its number a foreign namespace is refused in yet another way."""
+    answer = hand.send("POST", "/projects", {"name": "widgets", "namespace_id": 424242})
+
+    assert (answer.status, answer.message) == (400, {"namespace": ["is not valid"]})
+
+
+@pytest.mark.parametrize(("origin", "status"), [("https://gitlab.com", 400), ("https://gitlab.example.com", 201)])
+def test_internal_projects_are_not_to_be_had_on_gitlab_com(hand: Hand, origin: str, status: int) -> None:
+    """GL-CR-09: elsewhere they are, unless an administrator restricts them."""
+    answer = hand.send("POST", "/projects", {"name": "widgets", "visibility": "internal"}, origin=origin)
+
+    assert answer.status == status
+    if status == 400:
+        assert answer.message["visibility_level"] == ["internal has been restricted by your GitLab administrator"]
+
+
+def test_a_project_is_changed_and_deleted(hand: Hand) -> None:
+    """What a rig or a person sets there is what reads and merges see."""
+    hand.given_repo()
+    hand.given_feature("next")
+
+    changed = hand.repo("PUT", "", {"merge_method": "ff", "squash_option": "never", "default_branch": "next"})
+    wrong = hand.repo("PUT", "", {"squash_option": "sometimes"})
+    nothing = hand.repo("PUT", "", {"unknown": 1})
+    gone = hand.repo("DELETE", "")
+
+    assert [changed.data[name] for name in ("merge_method", "squash_option", "default_branch")] == [
+        "ff",
+        "never",
+        "next",
+    ]
+    assert wrong.data["error"] == "squash_option does not have a valid value"
+    assert "at least one parameter must be provided" in nothing.data["error"]
+    assert (gone.status, gone.message, gone.effect) == (202, "202 Accepted", True)
+    assert hand.repo("GET", "").status == 404
+
+
+def test_a_moved_project_sends_reads_on_by_its_number(hand: Hand) -> None:
+    """GL-GR-06: 301 to the same place below the number."""
+    hand.given_repo()
+    number = hand.repo("GET", "").data["id"]
+    hand.forge.rename_repo(REPO, "acme/gadgets")
+
+    answer = hand.repo("GET", "/repository/branches/main")
+
+    assert answer.status == 301
+    assert answer.headers["Location"] == f"{ORIGIN}/api/v4/projects/{number}/repository/branches/main"
+    assert hand.send("GET", f"/projects/{number}").data["path_with_namespace"] == "acme/gadgets"
+
+
+@pytest.mark.parametrize(
+    ("method", "rest"), [("POST", "/merge_requests"), ("PUT", "/merge_requests/3/merge"), ("DELETE", "")]
+)
+def test_a_moved_project_refuses_every_write(hand: Hand, method: str, rest: str) -> None:
+    """GL-X-01: 405 without a Location, which a merge must not take for a merge request that cannot be merged."""
+    hand.given_repo()
+    hand.forge.rename_repo(REPO, "acme/gadgets")
+
+    answer = hand.repo(method, rest, {"title": "x", "source_branch": "a", "target_branch": "b"})
+
+    assert (answer.status, answer.message) == (405, "Non GET methods are not allowed for moved projects")
+    assert "Location" not in answer.headers
+
+
+def test_an_archived_project_refuses_writes_without_a_reason(hand: Hand) -> None:
+    """GL-AR-01: 403 Forbidden, and the project says why."""
+    hand.given_repo()
+    assert hand.repo("POST", "/archive").data["archived"] is True
+
+    answer = hand.repo("POST", "/repository/branches", {"branch": "x", "ref": "main"})
+
+    assert (answer.status, answer.message, answer.fact) == (403, "403 Forbidden", "gl-project-archived")
+    assert hand.repo("POST", "/unarchive").data["archived"] is False
+    assert hand.repo("POST", "/repository/branches", {"branch": "x", "ref": "main"}).status == 201
+
+
+# branches
+
+
+def _create_branch(hand: Hand, branch: str, ref: str = "main") -> Any:
+    return hand.repo("POST", "/repository/branches", {"branch": branch, "ref": ref})
+
+
+def test_a_branch_is_made_at_a_branch_or_a_commit(hand: Hand) -> None:
+    """Its body says where it is and whether it is protected."""
+    head = hand.given_repo()
+
+    by_name, by_sha = _create_branch(hand, "feature/x"), _create_branch(hand, "y", head)
+
+    assert (by_name.status, by_name.effect, by_name.data["name"]) == (201, True, "feature/x")
+    assert by_name.data["commit"]["id"] == by_sha.data["commit"]["id"] == head
+    assert by_name.data["protected"] is False
+    assert hand.repo("GET", "/repository/branches/feature%2Fx").data == by_name.data
+
+
+@pytest.mark.parametrize(
+    ("branch", "ref", "text"),
+    [
+        ("main", "main", "Branch already exists"),
+        ("a b", "main", "Branch name is invalid"),
+        ("x", "nowhere", "Failed to create branch 'x': invalid reference name 'nowhere'"),
+        (
+            "main/x",
+            "main",
+            "Failed to create branch 'main/x': Branch name conflicts with existing branch hierarchy.",
+        ),
+    ],
+)
+def test_every_refusal_of_a_branch_is_400(hand: Hand, branch: str, ref: str, text: str) -> None:
+    """GL-CB-04: only the text tells them apart."""
+    hand.given_repo()
+
+    answer = _create_branch(hand, branch, ref)
+
+    assert (answer.status, answer.message, answer.effect) == (400, text, False)
+
+
+def test_what_is_missing_is_named(hand: Hand) -> None:
+    """Both at once, as the parameter check does it."""
+    hand.given_repo()
+
+    assert hand.repo("POST", "/repository/branches", {}).data["error"] == "branch is missing, ref is missing"
+    assert _create_branch(hand, "").data["error"] == "branch is empty"
+
+
+def test_a_push_rule_is_in_the_way_of_a_name(hand: Hand) -> None:
+    """GL-CB-04 and GL-CF-09: free text, 400."""
+    hand.given_repo()
+    hand.face.branch_name_pattern = "(feat|fix)/.*"
+
+    assert _create_branch(hand, "x").message == "Branch name does not follow the pattern '(feat|fix)/.*'"
+    assert _create_branch(hand, "feat/x").status == 201
+
+
+def test_in_an_empty_project_the_first_branch_brings_a_readme(hand: Hand) -> None:
+    """GitLab makes the default branch before it looks for the ref."""
+    hand.forge.create_repo(REPO)
+
+    answer = _create_branch(hand, "x")
+
+    assert answer.status == 201
+    assert [name for name, _ in hand.forge.branches(REPO)] == ["main", "x"]
+
+
+def test_a_new_branch_may_be_late(hand: Hand) -> None:
+    """GL-CB-06 and GL-CR-11: 201, and then not found for a while."""
+    hand.given_repo()
+    hand.face.branch_lag = 2
+    _create_branch(hand, "x")
+
+    answers = [hand.repo("GET", "/repository/branches/x").status for _ in range(3)]
+
+    assert answers == [404, 404, 200]
+
+
+def test_a_wildcard_is_in_the_way_of_a_developer(hand: Hand) -> None:
+    """GL-CB-05: the text does not name the rule."""
+    hand.given_repo()
+    hand.repo("POST", "/protected_branches", {"name": "release/*"})
+    hand.face.role = 30
+
+    answer = _create_branch(hand, "release/1.0")
+
+    assert answer.message == "You are not allowed to create protected branches on this project."
+    assert _create_branch(hand, "feature").status == 201
+
+
+def test_a_name_that_takes_merge_requests_only_starts_from_what_is_protected(hand: Hand) -> None:
+    """Nobody may push there, so its first commits must have been let in elsewhere."""
+    hand.given_repo()
+    loose = hand.given_feature("loose")
+    hand.repo("POST", "/protected_branches", {"name": "main"})
+    hand.repo("POST", "/protected_branches", {"name": "release/*", "push_access_level": 0})
+
+    refused, taken = _create_branch(hand, "release/1", loose), _create_branch(hand, "release/2", "main")
+
+    assert refused.message.startswith("You can only use an existing protected branch ref")
+    assert taken.status == 201
+    assert taken.data["protected"] is True
+
+
+def test_branches_are_deleted_but_for_the_default_one(hand: Hand) -> None:
+    """Maintainers may delete protected branches; the default one nobody may."""
+    hand.given_repo()
+    hand.given_feature("kept")
+    hand.repo("POST", "/protected_branches", {"name": "kept"})
+
+    default = hand.repo("DELETE", "/repository/branches/main")
+    hand.face.role = 30
+    developer = hand.repo("DELETE", "/repository/branches/kept")
+    hand.face.role = 40
+    maintainer = hand.repo("DELETE", "/repository/branches/kept")
+
+    assert (default.status, default.message) == (400, "The default branch of a project cannot be deleted.")
+    assert developer.status == 400
+    assert developer.message.startswith("You are not allowed to delete protected branches")
+    assert (maintainer.status, maintainer.data, maintainer.effect) == (204, None, True)
+    assert hand.repo("DELETE", "/repository/branches/kept").message == "404 Branch Not Found"
+
+
+# limits, and what stands before GitLab
+
+
+@pytest.mark.parametrize(
+    ("canned", "status", "kind", "asked"),
+    [
+        (gitlab_answers.APPLICATION_LIMIT, 429, "application/json", "60"),
+        (gitlab_answers.RACK_ATTACK, 429, "text/plain", "42"),
+        (gitlab_answers.IP_BLOCK, 403, "text/plain", None),
+        (gitlab_answers.BAD_GATEWAY, 502, "text/html; charset=utf-8", None),
+        (gitlab_answers.SIGN_IN_PAGE, 200, "text/html; charset=utf-8", None),
+        (gitlab_answers.SERVER_ERROR, 500, "application/json", None),
+        (gitlab_answers.REPOSITORY_NOT_CREATED, 400, "application/json", None),
+        (gitlab_answers.EMPTY_ACCEPTED, 202, "application/json", None),
+        (gitlab_answers.URI_TOO_LARGE, 414, "text/html", None),
+    ],
+)
+def test_a_fault_script_can_play_what_stands_before_gitlab(
+    hand: Hand, canned: Any, status: int, kind: str, asked: str | None
+) -> None:
+    """GL-X-05, GL-X-09, GL-X-12, GL-X-13, GL-CR-10, GL-GR-04, GL-MG-07: ready answers for a script of faults."""
+    hand.given_repo()
+    hand.host.script.add(
+        Fault(kind="status", endpoint="/projects", status=canned.status, headers=canned.headers, body=canned.body)
+    )
+
+    answer = hand.repo("GET", "")
+
+    assert (answer.status, answer.headers["Content-Type"]) == (status, kind)
+    assert answer.headers.get("Retry-After") == asked
+    assert hand.repo("GET", "").status == 200
+
+
+def test_the_two_rate_limits_differ_in_what_the_headers_say() -> None:
+    """GL-X-05: the application's shows the other limiter's headers, which has plenty left."""
+    application, rack = gitlab_answers.APPLICATION_LIMIT, gitlab_answers.RACK_ATTACK
+
+    assert json.loads(application.body)["message"]["error"].startswith("This endpoint has been requested too many")
+    assert application.headers["RateLimit-Remaining"] != "0"
+    assert rack.body == b"Retry later\n"
+    assert rack.headers["RateLimit-Remaining"] == "0"
+    assert {"RateLimit-Limit", "RateLimit-Observed", "RateLimit-Reset", "RateLimit-ResetTime"} <= set(rack.headers)
+
+
+# plain python-gitlab, used by hand
+
+
+def _story(client: gitlab.Gitlab) -> list[str]:
+    client.auth()
+    group = client.namespaces.get("acme/platform")
+    project = client.projects.create(
+        {"name": "widgets", "path": "widgets", "namespace_id": group.id, "initialize_with_readme": True}
+    )
+    project.branches.create({"branch": "feature/x", "ref": "main"})
+    actions = [
+        {"action": "create", "file_path": "bin/run", "content": "#!/bin/sh\n"},
+        {"action": "chmod", "file_path": "bin/run", "execute_filemode": True},
+    ]
+    project.commits.create({"branch": "feature/x", "commit_message": "Add a script", "actions": actions})
+    request = project.mergerequests.create(
+        {"source_branch": "feature/x", "target_branch": "main", "title": "A script", "labels": ["one", "two"]}
+    )
+    request.merge(sha=project.mergerequests.get(request.iid).sha, should_remove_source_branch=True)
+    tree = project.repository_tree(recursive=True, get_all=True)
+    names = [branch.name for branch in project.branches.list(iterator=True)]
+    rules = [rule.name for rule in project.protectedbranches.list(get_all=True)]
+    return [project.mergerequests.get(request.iid).state, *(item["path"] for item in tree), *names, *rules]
+
+
+_TOLD = ["merged", "README.md", "bin", "bin/run", "main", "main"]
+
+
+def test_plain_python_gitlab_can_be_used_on_the_mounted_face(hand: Hand) -> None:
+    """The face is no private dialect of this library's provider."""
+    with responses.RequestsMock() as rsps:
+        mount(hand.host, rsps, "https://gitlab.com")
+
+        told = _story(gitlab.Gitlab(private_token=hand.face.token))
+
+    assert told == _TOLD
+    facts = {row["id"] for row in _facts()}
+    assert all(entry.fact in facts for entry in hand.host.journal.entries)
+
+
+def test_plain_python_gitlab_can_be_used_on_the_served_face_below_a_path(tmp_path: pathlib.Path) -> None:
+    """Over a socket, with an OAuth token, at an installation that lives below a path."""
+    hand = a_hand(tmp_path, base="https://host.example/gitlab")
+    with serving(hand.host) as url:
+        client = gitlab.Gitlab(f"{url}/gitlab", oauth_token=hand.face.token)
+
+        told = _story(client)
+
+        client.session.close()
+    assert told == _TOLD
+
+
+def test_python_gitlab_tells_an_unknown_project_from_a_bad_token(hand: Hand) -> None:
+    """The SDK's classes follow from the face's statuses."""
+    with responses.RequestsMock() as rsps:
+        mount(hand.host, rsps, "https://gitlab.com")
+
+        with pytest.raises(gitlab.GitlabGetError, match="404 Project Not Found"):
+            gitlab.Gitlab(private_token=hand.face.token).projects.get("acme/nothing")
+        with pytest.raises(gitlab.GitlabAuthenticationError, match="401 Unauthorized"):
+            gitlab.Gitlab(private_token="wrong").projects.get("acme/nothing")
+
+
+def test_a_face_is_a_host_by_itself(tmp_path: pathlib.Path) -> None:
+    """It needs no journal and no script around it."""
+    face = a_hand(tmp_path).face
+
+    assert isinstance(face, GitLabFace)
+    assert Hand(face).send("GET", "/metadata").data["enterprise"] is False
