@@ -137,6 +137,8 @@ def create_commit(call: Call, project: str) -> Response:
         raise answers.forbidden("gl-push-denied", "You are not allowed to push into this branch")
     _check_push_rules(call, message)
     base, old = _start(call, record, branch)
+    if base is None:
+        _check_first(actions)
     before: Tree = {p: (e.sha, e.mode) for p, e in call.forge.read_tree(record.path, base).items()} if base else {}
     after = dict(before)
     for action in actions:
@@ -172,6 +174,12 @@ def _actions(call: Call) -> list[Mapping[str, Any]]:
             if action.get(name) is None:
                 raise invalid(f"actions[{index}][{name}] is missing", "gl-param-missing")
     return actions
+
+
+def _check_first(actions: list[Mapping[str, Any]]) -> None:
+    for action in actions:
+        if action["action"] != "create":
+            raise Refusal(400, f"No files to {action['action']}.", "gl-commit-empty-project")
 
 
 def _check_push_rules(call: Call, message: str) -> None:

@@ -184,13 +184,13 @@ def test_a_branch_is_started_from_another_one(hand: Hand) -> None:
 
 
 def test_an_empty_project_takes_a_first_commit(hand: Hand) -> None:
-    """It has no parent, and GitLab then protects the branch by itself."""
+    """Of created files alone; it has no parent, and GitLab then protects the branch by itself."""
     hand.forge.create_repo(REPO)
 
-    missing = _commit(hand, {"action": "update", "file_path": "a", "content": "x"})
+    bit = _commit(hand, _create("a"), {"action": "chmod", "file_path": "a", "execute_filemode": True})
     made = _commit(hand, _create("a"))
 
-    assert missing.message == "A file with this name doesn't exist"
+    assert (bit.status, bit.message) == (400, "No files to chmod.")
     assert (made.status, made.data["parent_ids"]) == (201, [])
     assert hand.repo("GET", "/repository/branches/main").data["protected"] is True
 

@@ -494,7 +494,7 @@ def test_a_squash_in_a_fast_forward_project_makes_one_commit(hand: Hand) -> None
     ],
 )
 def test_the_source_branch_goes_by_what_was_said_last(
-    hand: Hand, project: bool, opened: dict[str, bool], asked: dict[str, bool], gone: bool
+    hand: Hand, project: bool, opened: dict[str, Any], asked: dict[str, Any], gone: bool
 ) -> None:
     """Unsent, the project's setting decides: a branch goes that nobody asked to delete."""
     hand.repo("PUT", "", {"remove_source_branch_after_merge": project})
