@@ -19,7 +19,20 @@ from gitprovider.errors import GitProviderError
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-@click.group(context_settings=_CONTEXT, no_args_is_help=False)
+class InterruptedCommandError(Exception):
+    """Ctrl+C in the middle of a command."""
+
+
+class _Program(click.Group):
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; Ctrl+C leaves as an error of ours, since click would print an empty line for it."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise InterruptedCommandError from None
+
+
+@click.group(cls=_Program, context_settings=_CONTEXT, no_args_is_help=False)
 @global_options()
 @click.version_option(version("gitprovider"), message="%(version)s")
 def cli() -> None:
@@ -68,7 +81,7 @@ def _run(args: Sequence[str], out: Output) -> int:
     except GitProviderError as exc:
         out.failure(envelope(exc))
         return exits.code_of(exc)
-    except (KeyboardInterrupt, click.Abort):
+    except (InterruptedCommandError, click.Abort):
         running = out.last if out.last is not None and out.last.error == KeyboardInterrupt.__name__ else None
         out.failure(exits.ended_envelope("Interrupted", "interrupted", running))
         return exits.INTERRUPTED

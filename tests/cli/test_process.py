@@ -34,7 +34,7 @@ def test_ctrl_c_ends_a_wait_at_once(tmp_path: Path) -> None:
 
     assert "attempt 2 in 5" in told
     assert running.returncode == 130
-    assert (out, err) == ("", "error: interrupted\n")
+    assert (out, err) == ("", "error: github get_repo acme/widgets: interrupted\n")
 
 
 class _always_busy:  # noqa: N801 - read as a verb
