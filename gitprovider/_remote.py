@@ -50,6 +50,7 @@ class RemoteProvider(Generic[_C]):
     """
 
     name: ClassVar[str]
+    _url = ""  # a repr is asked for by tracebacks too, when the arguments have just been refused
 
     def __init__(
         self,
