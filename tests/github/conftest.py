@@ -1,0 +1,18 @@
+"""A GitHub with one repository, for every test that does not bring its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.github.hub import Hub, running
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[Hub]:
+    """``acme/widgets`` with a README on main."""
+    with running(tmp_path / "forge") as hub:
+        hub.given_repo()
+        yield hub

@@ -1,0 +1,126 @@
+"""A GitHub for one test: the face over a forge, behind a fault script, mounted on ``responses``."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import responses
+
+from gitprovider import (
+    Branch,
+    BranchProtection,
+    Commit,
+    DeleteFile,
+    PutFile,
+    RetryOptions,
+)
+from gitprovider.fakes.faults import Entry, Fault, FaultyHost
+from gitprovider.fakes.github_face import GitHubFace
+from gitprovider.fakes.mount import mount
+from gitprovider.github import GitHubProvider
+from gitprovider.local.forge import Forge
+from gitprovider.local.records import PullRecord
+
+REPO = "acme/widgets"
+# A sha that names nothing.
+ABSENT = "0" * 39 + "1"
+
+
+class Hub:
+    """The host, its journal and script, and a provider for it. ``waits`` are the seconds that reads waited."""
+
+    def __init__(self, root: Path, **knobs: Any) -> None:
+        self.forge = Forge(root, combine=GitHubFace.combine)
+        self.face = GitHubFace(self.forge, **knobs)
+        self.host = FaultyHost(self.face, sleep=lambda seconds: None)
+        self.waits: list[float] = []
+        self.clock = 0.0
+        self.provider = self.connect()
+
+    def connect(self, auth: Any = None, **options: Any) -> GitHubProvider:
+        """A further provider for the same host."""
+        retry = RetryOptions(sleep=self.sleep, clock=lambda: self.clock)
+        given: dict[str, Any] = {"base_url": self.face.base, "retry": retry} | options
+        return GitHubProvider(auth or self.face.token, **given)
+
+    def sleep(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.clock += seconds
+
+    # Given
+
+    def given_repo(self, path: str = REPO, **files: str) -> Commit:
+        """A repository whose main branch has ``files``; ``__`` in a name is a dot."""
+        self.forge.create_repo(path)
+        changes = [PutFile(path=name.replace("__", "."), content=text) for name, text in files.items()]
+        return self.given_commit("main", *(changes or [PutFile(path="README.md", content="hello\n")]), repo=path)
+
+    def given_commit(self, branch: str, *changes: PutFile | DeleteFile, repo: str = REPO) -> Commit:
+        made = self.forge.commit_changes(repo, branch, changes, message="given", bypass=True)
+        return Commit(sha=made.sha, parent=None, branch=branch, message="given")
+
+    def given_branch(self, name: str, repo: str = REPO) -> Branch:
+        sha = self.forge.head(repo, "main")
+        self.forge.create_branch(repo, name, sha)
+        return Branch(name=name, sha=sha)
+
+    def given_pull(self, source: str = "feature", repo: str = REPO, **more: Any) -> PullRecord:
+        """An open pull request of one commit on a branch of its own."""
+        self.given_branch(source, repo)
+        self.given_commit(source, PutFile(path=f"{source}.txt", content=source), repo=repo)
+        return self.forge.open_pull_request(repo, source_branch=source, target_branch="main", title=source, **more)
+
+    def given_rule(self, rules: BranchProtection, pattern: str = "main", repo: str = REPO) -> None:
+        self.forge.put_rule(repo, pattern, rules)
+
+    def given_fault(self, *faults: Fault) -> None:
+        self.host.script.add(*faults)
+
+    # Seen
+
+    @property
+    def sent(self) -> list[Entry]:
+        """Every request so far."""
+        return self.host.journal.entries
+
+    def calls(self) -> list[str]:
+        """Every request so far, as ``METHOD /template`` with the repository's part left out."""
+        return [f"{e.method} {e.endpoint.replace('/repos/{owner}/{repo}', '') or '/'}" for e in self.sent]
+
+    def state(self) -> Any:
+        """All that a user of the host can see."""
+        return {
+            repo.path: (
+                repo.id,
+                repo.visibility,
+                self.forge.branches(repo.path),
+                [(rule.pattern, rule.protection, rule.settings) for rule in self.forge.rules(repo.path)],
+                [
+                    (pull.number, pull.state, pull.title, pull.labels, pull.reviewers, pull.merge_commit_sha)
+                    for pull in self.forge.pull_requests(repo.path)
+                ],
+            )
+            for repo in self.forge.repos()
+        }
+
+
+@contextmanager
+def mounted(host: Any, url: str) -> Iterator[None]:
+    """``host`` answers below ``url`` while the block runs, and nothing else is reached."""
+    with responses.RequestsMock(assert_all_requests_are_fired=False) as rsps:
+        mount(host, rsps, url)
+        yield
+
+
+@contextmanager
+def running(root: Path, *, like: Path | None = None, **knobs: Any) -> Iterator[Hub]:
+    """A hub, over a copy of the forge in ``like`` where that is given."""
+    if like is not None:
+        shutil.copytree(like, root)
+    hub = Hub(root, **knobs)
+    with mounted(hub.host, hub.face.base), hub.provider:
+        yield hub
