@@ -6,6 +6,7 @@ nothing, a power cut may lose the last seconds.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -149,11 +150,26 @@ class BareRepository:
 
     def branches(self) -> list[tuple[str, str]]:
         """Every branch and its head, sorted by name."""
-        found = []
-        for ref in self.git.listall_reference_objects():
-            if ref.name.startswith(_HEADS):
-                found.append((ref.name.removeprefix(_HEADS), str(ref.resolve().target)))
-        return sorted(found)
+        found = {
+            ref.name.removeprefix(_HEADS): str(ref.resolve().target)
+            for ref in self.git.listall_reference_objects()
+            if ref.name.startswith(_HEADS)
+        }
+        # libgit2 leaves a damaged ref out of its listing without a word; looked up by its name it is an error.
+        for name in self._loose_branches() - found.keys():
+            head = self.head(name)
+            if head is not None:
+                found[name] = head
+        return sorted(found.items())
+
+    def _loose_branches(self) -> set[str]:
+        heads = self.git_dir / _HEADS
+        return {
+            os.path.relpath(os.path.join(folder, file), heads)
+            for folder, _, files in os.walk(heads)
+            for file in files
+            if not file.endswith(".lock")
+        }
 
     def head(self, branch: str) -> str | None:
         """The branch's head, or None when there is no such branch."""
