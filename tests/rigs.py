@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import pygit2
+import responses
 from pygit2.enums import SortMode
 
 from gitprovider.contract import GitProviderContract
 from gitprovider.enums import MergeMethod, PullRequestState, Visibility
+from gitprovider.fakes.faults import FaultScript, FaultyHost, Journal
+from gitprovider.fakes.github_face import GitHubFace
+from gitprovider.fakes.gitlab_face import GitLabFace, most_permissive
+from gitprovider.fakes.gitlab_rules import protect_default
+from gitprovider.fakes.host import Face, Request, Response
+from gitprovider.fakes.mount import mount
+from gitprovider.fakes.serve import serving
+from gitprovider.github import GitHubProvider
+from gitprovider.gitlab import GitLabProvider
 from gitprovider.local import Forge, LocalProvider
 from gitprovider.models import BranchProtection
 from gitprovider.state import HostState
@@ -64,13 +76,14 @@ class ForgeRig:
     """A provider over a forge, and the forge itself to set and read the state by."""
 
     unknown_namespace: str | None = None
-    reviewer = "reviewer"
+    reviewer = "reviewer"  # a user of both faces
     unknown_reviewer: str | None = None
     namespace = NAMESPACE
 
-    def __init__(self, forge: Forge, provider: AnyProvider) -> None:
+    provider: AnyProvider
+
+    def __init__(self, forge: Forge) -> None:
         self.forge = forge
-        self.provider: AnyProvider = provider
         self.interposer = Interposer()
         self._numbers = itertools.count(1)
 
@@ -85,7 +98,7 @@ class ForgeRig:
         self.interposer.arm(action, when)
 
     def fresh_path(self) -> str:
-        return f"{NAMESPACE}/widgets-{next(self._numbers)}"
+        return f"{NAMESPACE}/widgets-{next(self._numbers):05}"
 
     # given
 
@@ -275,7 +288,8 @@ class LocalRig(ForgeRig):
     """LocalProvider on a forge in a folder."""
 
     def __init__(self, root: Path, provider: LocalProvider) -> None:
-        super().__init__(Forge(root), provider)
+        super().__init__(Forge(root))
+        self.provider = provider
         self.spy = ForgeSpy(provider.forge, self.interposer)
         provider.forge = self.spy  # type: ignore[assignment]  # it answers as the forge does
 
@@ -284,3 +298,125 @@ class LocalRig(ForgeRig):
 
     def mutations_seen(self) -> int:
         return self.spy.mutations
+
+
+class InterposedFace:
+    """A face with the interposer around each request that a user of the host could see the effect of."""
+
+    def __init__(self, face: Face, interposer: Interposer) -> None:
+        self.face = face
+        self._interposer = interposer
+
+    def endpoint(self, request: Request) -> str:
+        return self.face.endpoint(request)
+
+    def handle(self, request: Request) -> Response:
+        if request.method in ("GET", "HEAD") or re.search(r"/git/(blobs|trees|commits)\Z|/graphql\Z", request.path):
+            return self.face.handle(request)
+        self._interposer.run("before")
+        answer = self.face.handle(request)
+        self._interposer.run("after")
+        return answer
+
+
+class RemoteRig(ForgeRig):
+    """A remote provider on a face, with a journal between them."""
+
+    unknown_namespace = "nobody-has-this"
+    unknown_reviewer = "nobody-is-this"
+    face: Any
+
+    def given_revoked_credential(self) -> bool:
+        self.face.token = "another"
+        return True
+
+    def __init__(self, forge: Forge, face: Face) -> None:
+        super().__init__(forge)
+        self.host = FaultyHost(InterposedFace(face, self.interposer), Journal(), FaultScript())
+
+    def requests_seen(self) -> int:
+        return len(self.host.journal)
+
+    def mutations_seen(self) -> int:
+        return len(self.host.journal.mutations())
+
+
+class GitHubRig(RemoteRig):
+    """GitHubProvider on the GitHub face."""
+
+    def __init__(self, root: Path, **knobs: Any) -> None:
+        forge = Forge(root, combine=GitHubFace.combine)
+        self.face = GitHubFace(forge, **knobs)
+        super().__init__(forge, self.face)
+
+    def given_merge_method(self, repo: str, method: MergeMethod, *, allowed: bool) -> bool:
+        name = {"merge": "allow_merge_commit", "squash": "allow_squash_merge", "rebase": "allow_rebase_merge"}
+        self.forge.update_repo(repo, settings={name[method.value]: allowed})
+        return True
+
+
+class GitLabRig(RemoteRig):
+    """GitLabProvider on the GitLab face. Default branches are protected as GitLab protects them by itself."""
+
+    def __init__(self, root: Path, **knobs: Any) -> None:
+        forge = Forge(root, combine=most_permissive)
+        self.face = GitLabFace(forge, **knobs)
+        super().__init__(forge, self.face)
+
+    def given_repo(
+        self,
+        files: Mapping[str, bytes | File] | None = None,
+        *,
+        description: str = "",
+        visibility: Visibility = Visibility.PRIVATE,
+    ) -> str:
+        path = super().given_repo(files, description=description, visibility=visibility)
+        protect_default(self.face, path, "main")
+        return path
+
+    def given_merge_method(self, repo: str, method: MergeMethod, *, allowed: bool) -> bool:
+        fast_forward = allowed == (method is MergeMethod.REBASE)
+        option = "never" if method is MergeMethod.SQUASH and not allowed else "default_off"
+        settings = {"merge_method": "ff" if fast_forward else "merge", "squash_option": option}
+        self.forge.update_repo(repo, settings=settings)
+        return True
+
+
+@contextmanager
+def local_rig(root: Path) -> Iterator[LocalRig]:
+    """LocalProvider on a forge in ``root``."""
+    with LocalProvider(root) as provider:
+        yield LocalRig(root, provider)
+
+
+@contextmanager
+def github_rig(root: Path, **knobs: Any) -> Iterator[GitHubRig]:
+    """GitHubProvider on its face, mounted on ``responses``."""
+    rig = GitHubRig(root, **knobs)
+    with mounted(rig.host, rig.face.base), GitHubProvider(rig.face.token) as rig.provider:
+        yield rig
+
+
+@contextmanager
+def github_socket_rig(root: Path, **knobs: Any) -> Iterator[GitHubRig]:
+    """GitHubProvider on its face, over a loopback port."""
+    rig = GitHubRig(root, **knobs)
+    with serving(rig.host) as url, GitHubProvider(rig.face.token, base_url=url) as rig.provider:
+        yield rig
+
+
+@contextmanager
+def gitlab_rig(root: Path, **knobs: Any) -> Iterator[GitLabRig]:
+    """GitLabProvider on its face, mounted on ``responses``."""
+    rig = GitLabRig(root, **knobs)
+    url = "https://gitlab.com"
+    with mounted(rig.host, url), GitLabProvider(url, private_token=rig.face.token) as rig.provider:
+        yield rig
+
+
+@contextmanager
+def mounted(host: FaultyHost, url: str) -> Iterator[None]:
+    """``host`` answers below ``url`` while the block runs, and nothing else is reached."""
+    with responses.RequestsMock(assert_all_requests_are_fired=False) as rsps:
+        mount(host, rsps, url)
+        yield
