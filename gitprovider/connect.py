@@ -254,8 +254,9 @@ def _server(host: _Host, url: str | None, env: Mapping[str, str]) -> Server:
     else:
         return _home(host, env)
     # The API's own address is github.com as well: a token for one is a token for the other.
-    public = parse_server("url", host.public)
-    return public if host.token == "GITHUB_TOKEN" and server.key == ("api.github.com", 443) else server  # noqa: S105
+    if host is _HOSTS["github"] and server.key == ("api.github.com", 443):
+        return parse_server("url", host.public)
+    return server
 
 
 def _home(host: _Host, env: Mapping[str, str]) -> Server:

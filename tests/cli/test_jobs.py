@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -100,9 +101,9 @@ def test_a_directory_that_cannot_be_used_is_exit_code_2(run: Run, local: LocalPr
     assert not local.forge.root.exists()
 
 
-def lost(**known: object) -> Intent:
+def lost(**known: Any) -> Intent:
     """The evidence of a create_branch whose answer was lost."""
-    return Intent(operation="create_branch", provider="local", repo="acme/widgets", branch="x", **known)  # type: ignore[arg-type]
+    return Intent(operation="create_branch", provider="local", repo="acme/widgets", branch="x", **known)
 
 
 def stored(path: Path, intent: Intent) -> str:
