@@ -10,7 +10,7 @@ from __future__ import annotations
 from gitprovider._fields import Fields
 from gitprovider._http import PAGE_SIZE, Answer, RemoteOperation, StatusError, read_pages
 from gitprovider.errors import AlreadyExistsError, PermissionDeniedError
-from gitprovider.gitlab import protection
+from gitprovider.gitlab import convert, protection
 from gitprovider.gitlab.protection import Plan, Rule
 from gitprovider.gitlab.transport import GitLabClient
 from gitprovider.models import BranchProtection
@@ -54,7 +54,7 @@ class Protecting:
         """Do what is missing, and return what holds."""
         if self._plan.exact is None and not self._plan.done:
             with self._op.before("get branch"):  # a rule can be made for a branch that does not exist
-                self._op.request("GET", BRANCH, project=self._repo, branch=self._branch)
+                convert.branch(Fields(self._op.request("GET", BRANCH, project=self._repo, branch=self._branch)))
             try:
                 return self._create()
             except AlreadyExistsError:

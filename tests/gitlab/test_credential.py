@@ -23,7 +23,7 @@ BRANCHES = f"{URL}/api/v4/projects/acme%2Fplatform%2Fwidgets/repository/branches
 
 
 @pytest.mark.parametrize("tokens", [{}, {"private_token": TOKEN, "oauth_token": TOKEN}])
-def test_there_is_exactly_one_token(tokens: dict[str, str]) -> None:
+def test_there_is_exactly_one_token(tokens: dict[str, Any]) -> None:
     """Without one, or with two, nobody knows whose rights are meant."""
     with pytest.raises(InvalidRequestError, match="not both"):
         GitLabProvider(**tokens)

@@ -182,7 +182,7 @@ def test_http_may_be_allowed() -> None:
 
 @pytest.mark.parametrize("token", [{"private_token": TOKEN}, {"oauth_token": TOKEN}])
 def test_each_kind_of_token_is_sent_as_python_gitlab_names_it(
-    sent: list[dict[str, Any]], token: dict[str, str]
+    sent: list[dict[str, Any]], token: dict[str, Any]
 ) -> None:
     """And the other kind's header is not there."""
     with GitLabProvider(**token).sdk() as client:

@@ -43,6 +43,7 @@ class World:
     """A face at ``url`` with a project, whose default branch ``main`` has a README.md."""
 
     def __init__(self, root: Path, rsps: responses.RequestsMock, *, url: str = URL, **knobs: Any) -> None:
+        made_before = root.exists()
         self.forge = Forge(root, combine=most_permissive)
         self.face = GitLabFace(self.forge, token=TOKEN, base=url, **knobs)
         self.script = FaultScript()
@@ -51,8 +52,10 @@ class World:
         self.time = FakeTime()
         self.url = url
         mount(self.host, rsps, url)
-        self.forge.create_repo(REPO)
-        self.head = self.commit("main", {"README.md": b"# Widgets\n"}, "Initial commit")
+        if not made_before:
+            self.forge.create_repo(REPO)
+            self.commit("main", {"README.md": b"# Widgets\n"}, "Initial commit")
+        self.head = self.forge.head(REPO, "main")
 
     def provider(self, **options: Any) -> GitLabProvider:
         options.setdefault("retry", self.time.retry())
@@ -116,5 +119,5 @@ class World:
 
 
 def shown(entry: Entry) -> str:
-    path = entry.path.partition("/api/v4")[2] or entry.path.partition("/api/")[2]
+    path = entry.path.partition("/api/v4")[2] or entry.path.partition("/api")[2]
     return f"{entry.method} {path.replace('/projects/' + REPO, '')}".rstrip()
