@@ -6,7 +6,7 @@ https://docs.github.com/rest/pulls/pulls#merge-a-pull-request
 from __future__ import annotations
 
 from gitprovider._fields import Fields
-from gitprovider._http import RemoteOperation, StatusError
+from gitprovider._http import BodyError, RemoteOperation, StatusError
 from gitprovider.enums import MergeMethod, NotMergeableReason, PullRequestState
 from gitprovider.errors import ConflictError, GitProviderError, HeadMovedError, NotMergeableError
 from gitprovider.github import convert, translate
@@ -140,13 +140,15 @@ class Merge:
                 raise HeadMovedError(
                     f"the source branch has moved on to {where}, and stays", expected=head, actual=where
                 )
-            self._op.request(
-                "DELETE", "/repos/{repo/}/git/refs/heads/{branch/}", repo=self._repo, branch=pull.source_branch
-            )
+            template = "/repos/{repo/}/git/refs/heads/{branch/}"
+            answer = self._op.request("DELETE", template, repo=self._repo, branch=pull.source_branch)
         except StatusError as exc:
             # Some repositories delete merged branches themselves.
             if exc.answer.status != 404 and translate.fact(exc.answer, self._op) != "gh-ref-missing":
                 raise
+            return
+        if answer.status != 204:
+            raise BodyError("the answer does not say that the branch was deleted", answer)
 
     def _head_of(self, branch: str) -> str:
         answer = self._op.request("GET", "/repos/{repo/}/git/ref/heads/{branch/}", repo=self._repo, branch=branch)
