@@ -201,6 +201,10 @@ FOREIGN_PAGE = Response(
     fact="gl-page-missing",
 )
 
+MALFORMED_TEXT = Response(
+    status=400, headers={"Content-Type": "text/plain"}, body=b"Bad Request", fact="gl-malformed-text"
+)
+
 BAD_GATEWAY = Response(
     status=502,
     headers={"Content-Type": "text/html; charset=utf-8"},

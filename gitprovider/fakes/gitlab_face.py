@@ -6,6 +6,7 @@ handlers are in the modules beside this one; here are the table of routes, the t
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -25,6 +26,9 @@ from gitprovider.local.records import PullRecord, RepoRecord
 from gitprovider.models import Author
 
 __all__ = ["GitLabFace", "GroupRule", "most_permissive"]
+
+# A NUL in a JSON text: the escape, and not a backslash before the letters of one.
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 API, GRAPHQL = "/api/v4", "/api/graphql"
 _PROJECT = "/projects/{project}"
@@ -182,6 +186,8 @@ class GitLabFace:
                 answer = self._answer(request)
             except Refusal as refusal:
                 answer = refusal.response()
+            except UnicodeEncodeError:
+                answer = answers.MALFORMED_TEXT
             except GitProviderError as error:
                 answer = answers.of_forge(error).response()
             return replace(answer, headers={**self._headers(), **answer.headers})
@@ -204,6 +210,8 @@ class GitLabFace:
     def _answer(self, request: Request) -> Response:
         if not request.path.startswith(f"{self.prefix}/api/"):
             return answers.FOREIGN_PAGE
+        if "%00" in request.path or _NUL.search(request.body):
+            return answers.MALFORMED_TEXT
         path = request.path.removeprefix(self.prefix)
         site = (self.external_url or request.origin + self.prefix).rstrip("/")
         if path == GRAPHQL and request.method == "POST":

@@ -191,6 +191,20 @@ def _needed(arguments: Mapping[str, Any], name: str, of: str) -> Any:
     return arguments[name]
 
 
+def _paths(arguments: Mapping[str, Any]) -> list[str]:
+    paths = _needed(arguments, "paths", "blobs")
+    if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
+        raise QueryError("Argument 'paths' on Field 'blobs' has an invalid value. Expected type '[String!]!'.")
+    return paths
+
+
+def _size(arguments: Mapping[str, Any]) -> int:
+    first = arguments.get("first")
+    if first is not None and not isinstance(first, int):
+        raise QueryError("Argument 'first' on Field 'blobs' has an invalid value. Expected type 'Int'.")
+    return PAGE if first is None else min(first, PAGE)
+
+
 # The cost of a query, as GitLab counts it (app/graphql/types/base_field.rb): a connection costs by its page and by
 # the number of paths that it is asked for.
 
@@ -201,8 +215,7 @@ def _complexity(fields: list[Field], variables: Mapping[str, Any]) -> float:
         below = _complexity(asked.fields, variables)
         if asked.name == "blobs":
             arguments = {name: _bound(value, variables) for name, value in asked.arguments.items()}
-            size = min(arguments.get("first") or PAGE, PAGE)
-            below = (len(arguments.get("paths") or []) + below + 1) * (1 + size / 100)
+            below = (len(_paths(arguments)) + below + 1) * (1 + _size(arguments) / 100)
         total += 1 + below
     return total
 
@@ -248,7 +261,7 @@ def _repository(record: RepoRecord) -> _Type:
         return _Type("Tree", {"lastCommit": lambda _: last})
 
     def blobs(arguments: Mapping[str, Any]) -> _Type:
-        paths = _needed(arguments, "paths", "blobs")
+        paths = _paths(arguments)
         with opened(record.git_dir, record.path) as git:
             commit = _commit(git, record, arguments)
             found = [] if commit is None else list(_blobs(git, commit, paths))
@@ -301,7 +314,7 @@ def _constant(value: Any) -> Callable[[Mapping[str, Any]], Any]:
 
 
 def _page(nodes: list[_Type], arguments: Mapping[str, Any]) -> _Type:
-    size = min(arguments.get("first") or PAGE, PAGE)
+    size = _size(arguments)
     more = len(nodes) > size
     info = _Type("PageInfo", {"hasNextPage": lambda _: more, "endCursor": lambda _: str(size) if more else None})
     return _Type("RepositoryBlobConnection", {"nodes": lambda _: nodes[:size], "pageInfo": lambda _: info})

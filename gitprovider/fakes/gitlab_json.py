@@ -19,6 +19,43 @@ SETTINGS: Mapping[str, Any] = {
     "remove_source_branch_after_merge": True,
 }
 
+# What a project has besides, and nothing here looks at.
+_FEATURES: Mapping[str, Any] = {
+    "issues_enabled": True,
+    "merge_requests_enabled": True,
+    "wiki_enabled": True,
+    "jobs_enabled": True,
+    "snippets_enabled": True,
+    "packages_enabled": True,
+    "container_registry_enabled": True,
+    "service_desk_enabled": True,
+    "lfs_enabled": True,
+    "request_access_enabled": True,
+    "shared_runners_enabled": True,
+    "auto_devops_enabled": False,
+    "emails_disabled": None,
+    "public_jobs": True,
+    "can_create_merge_request_in": True,
+    "printing_merge_request_link_enabled": True,
+    "autoclose_referenced_issues": True,
+    "resolve_outdated_diff_discussions": False,
+    "only_allow_merge_if_pipeline_succeeds": False,
+    "only_allow_merge_if_all_discussions_are_resolved": False,
+    "allow_merge_on_skipped_pipeline": None,
+    "suggestion_commit_message": None,
+    "shared_with_groups": [],
+    "build_timeout": 3600,
+    "ci_config_path": "",
+    "ci_default_git_depth": 20,
+    "import_status": "none",
+    "import_error": None,
+    "marked_for_deletion_on": None,
+    **{
+        f"{feature}_access_level": "enabled"
+        for feature in ("issues", "repository", "merge_requests", "forking", "wiki", "builds", "snippets", "pages")
+    },
+}
+
 
 def setting(record: RepoRecord, name: str) -> Any:
     """A project's setting, or what a new project has."""
@@ -120,18 +157,8 @@ def project(site: str, record: RepoRecord, *, kind: str, empty: bool, open_merge
         "archived": record.archived,
         "empty_repo": empty,
         "creator_id": 1,
-        "import_status": "none",
-        "import_error": None,
-        "issues_enabled": True,
-        "merge_requests_enabled": True,
-        "merge_requests_access_level": "enabled",
-        "repository_access_level": "enabled",
-        "can_create_merge_request_in": True,
         "open_issues_count": open_merge_requests,
-        "lfs_enabled": True,
-        "marked_for_deletion_on": None,
-        "only_allow_merge_if_pipeline_succeeds": False,
-        "only_allow_merge_if_all_discussions_are_resolved": False,
+        **_FEATURES,
         **{name: setting(record, name) for name in SETTINGS},
         "permissions": {
             "project_access": None,

@@ -103,17 +103,19 @@ def get_merge_request(call: Call, project: str, iid: str) -> Response:
 
 
 def list_merge_requests(call: Call, project: str) -> Response:
-    """The project's merge requests, newest first."""
+    """The project's merge requests by the time of their creation, newest first unless asked otherwise."""
     record = call.project(project)
     state = call.choice("state", ("opened", "closed", "locked", "merged", "all")) or "all"
     source, target = call.text("source_branch") or None, call.text("target_branch") or None
+    call.choice("order_by", ("created_at",))
+    rising = call.choice("sort", ("asc", "desc")) == "asc"
     found = [
         pull
         for pull in call.forge.pull_requests(record.path, source_branch=source, target_branch=target)
         if state in ("all", _STATES[pull.state])
     ]
     return call.page(
-        found,
+        found[::-1] if rising else found,
         "gl-mrs",
         show=lambda pull: _shown(call, record, pull, _status(call, record, pull)),
         id=record.id,
@@ -133,7 +135,10 @@ def _titled(title: str) -> dict[str, Any]:
 def _reviewers(call: Call, named: list[str]) -> list[str]:
     """Who becomes a reviewer. Numbers that may not read the project are dropped, and the free tier keeps one."""
     names = {number: name for name, number in call.face.users.items() if name not in call.face.outsiders}
-    asked = [names[int(number)] for number in call.words("reviewer_ids") or [] if int(number) in names]
+    numbers = call.words("reviewer_ids") or []
+    if not all(number.isdecimal() for number in numbers):
+        raise invalid("reviewer_ids is invalid")
+    asked = [names[int(number)] for number in numbers if int(number) in names]
     everyone = list(dict.fromkeys([*asked, *(name for name in named if name in names.values())]))
     return everyone if call.face.premium else everyone[:1]
 

@@ -258,6 +258,9 @@ def _granular(call: Call, place: str) -> list[Mapping[str, Any]]:
     asked = call.params.get(f"allowed_to_{place}") or []
     if not isinstance(asked, list) or not all(isinstance(one, dict) for one in asked):
         raise answers.invalid(f"allowed_to_{place} is invalid")
+    for index, one in enumerate(asked):
+        if one.get("access_level") not in (None, *_LEVELS):
+            raise answers.invalid(f"allowed_to_{place}[{index}][access_level] does not have a valid value")
     if call.face.premium:
         return asked
     return [one for one in asked if place == "push" and one.get("deploy_key_id") is not None]

@@ -99,6 +99,11 @@ class Hand:
         self.forge.create_branch(REPO, name, self.forge.head(REPO, "main"))
         return self.given_commit(name, files or {f"{name}.txt": b"new\n"})
 
+    def given_merge_request_in_new_repo(self) -> int:
+        """A project and an open merge request in it; its iid."""
+        self.given_repo()
+        return self.given_merge_request()
+
     def given_merge_request(self, source: str = "feature", **more: Any) -> int:
         """An open merge request into main; its iid."""
         self.given_feature(source)

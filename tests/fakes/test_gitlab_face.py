@@ -22,6 +22,12 @@ from tests.fakes.gitlab_hand import ORIGIN, REPO, Hand, a_hand
 HERE = pathlib.Path(__file__).parent
 FAKES = HERE.parents[1] / "gitprovider" / "fakes"
 PROVIDER = HERE.parents[1] / "gitprovider" / "gitlab"
+PARAMETERS = (
+    *("name", "path", "namespace_id", "visibility", "initialize_with_readme", "branch", "ref", "search", "recursive"),
+    *("commit_message", "actions", "start_branch", "page", "per_page", "from", "to", "sha", "type", "squash"),
+    *("push_access_level", "allowed_to_push", "allow_force_push", "title", "source_branch", "target_branch"),
+    *("description", "labels", "reviewer_ids", "state_event", "query", "variables"),
+)
 FACTS = HERE.parent / "hosts" / "facts.jsonl"
 
 
@@ -193,6 +199,19 @@ def test_a_body_that_is_no_json_is_400(hand: Hand) -> None:
     answer = hand.send("POST", "/projects", ["a", "list"])
 
     assert (answer.status, answer.fact) == (400, "gl-bad-json")
+
+
+def test_a_nul_is_refused_before_anything(hand: Hand) -> None:
+    """A file with one must be sent as base64; a backslash before the same letters is no NUL."""
+    hand.given_repo()
+
+    def commit(content: str) -> int:
+        action = {"action": "create", "file_path": f"f{len(content)}", "content": content}
+        body = {"branch": "main", "commit_message": "m", "actions": [action]}
+        return hand.repo("POST", "/repository/commits", body).status
+
+    assert [commit("a\x00b"), commit("a\\u0000b"), commit("\\\x00")] == [400, 201, 400]
+    assert hand.send("GET", "/projects/a%00b").data == "Bad Request"
 
 
 # pages
@@ -438,6 +457,59 @@ def test_an_archived_project_refuses_writes_without_a_reason(hand: Hand) -> None
     assert (answer.status, answer.message, answer.fact) == (403, "403 Forbidden", "gl-project-archived")
     assert hand.repo("POST", "/unarchive").data["archived"] is False
     assert hand.repo("POST", "/repository/branches", {"branch": "x", "ref": "main"}).status == 201
+
+
+def test_the_recorded_keys_of_the_other_bodies_are_there(hand: Hand) -> None:
+    """The keys that hosts were recorded to send; each list of them from one answer of gitlab.com."""
+    hand.given_repo()
+    project = hand.repo("GET", "").data
+    branch = hand.repo("GET", "/repository/branches").data[0]
+
+    assert set(project) >= {
+        "_links", "archived", "avatar_url", "can_create_merge_request_in", "created_at", "creator_id", "default_branch",
+        "description", "empty_repo", "forks_count", "http_url_to_repo", "id", "import_error", "import_status",
+        "issues_enabled", "jobs_enabled", "last_activity_at", "lfs_enabled", "merge_method", "merge_requests_enabled",
+        "name", "name_with_namespace", "namespace", "open_issues_count", "path", "path_with_namespace", "readme_url",
+        "remove_source_branch_after_merge", "shared_with_groups", "ssh_url_to_repo", "star_count", "tag_list",
+        "visibility", "web_url", "wiki_enabled",
+    }  # fmt: skip
+    assert set(project["namespace"]) == {
+        "avatar_url",
+        "full_path",
+        "id",
+        "kind",
+        "name",
+        "parent_id",
+        "path",
+        "web_url",
+    }
+    assert set(branch) == {
+        "can_push", "commit", "default", "developers_can_merge", "developers_can_push", "merged", "name", "protected",
+        "web_url",
+    }  # fmt: skip
+    assert set(branch["commit"]) == {
+        "author_email", "author_name", "authored_date", "committed_date", "committer_email", "committer_name",
+        "created_at", "extended_trailers", "id", "message", "parent_ids", "short_id", "title", "trailers", "web_url",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "junk", [None, {}, 1, "x", True, [], [1], [{}], [{"action": "create"}], {"a": {"b": None}}, "\ud800"]
+)
+def test_no_request_makes_the_face_fall_over(hand: Hand, junk: Any) -> None:
+    """Whatever the parameters hold, the answer is GitLab's kind of answer: a face that raises would be a 500."""
+    hand.given_merge_request_in_new_repo()
+    parts = {"project": "1", "branch": "main", "name": "main", "iid": "1", "sha": "main", "path": "README.md"}
+    parts["namespace"] = "acme"
+
+    junk_everywhere = dict.fromkeys(PARAMETERS, junk)
+    for method, template in ROUTES.templates():
+        path = re.sub(r"\{(\w+)\}", lambda match: parts[match[1]], template)
+        if method != "DELETE":
+            answer = hand.send(method, path, junk_everywhere)
+            assert answer.status < 500, (method, path)
+            assert answer.fact.startswith("gl-"), (method, path)
+    assert hand.send("POST", "//api/graphql", {"query": junk, "variables": junk}).status < 500
 
 
 # branches

@@ -215,7 +215,8 @@ def test_lists_are_filtered_and_newest_first(hand: Hand) -> None:
     def listed(**query: str) -> list[int]:
         return [one["iid"] for one in hand.repo("GET", "/merge_requests", query=query).data]
 
-    assert listed() == [second, first]
+    assert listed() == listed(order_by="created_at", sort="desc") == [second, first]
+    assert listed(sort="asc") == [first, second]
     assert listed(state="opened") == [second]
     assert listed(source_branch="a", target_branch="main", state="closed") == [first]
     assert listed(target_branch="other") == []
