@@ -144,7 +144,12 @@ def create_app(provider: Provider, lost: LostAnswers) -> FastAPI:
 
 def _answer_to(lost: LostAnswers) -> Any:
     async def answer(request: Request, error: GitProviderError) -> JSONResponse:
-        body: dict[str, Any] = {"error": type(error).__name__, "message": error.message, "outcome": error.outcome, "hint": error.hint}
+        body: dict[str, Any] = {
+            "error": type(error).__name__,
+            "message": error.message,
+            "outcome": error.outcome,
+            "hint": error.hint,
+        }
         headers = {}
         if error.retry_after is not None:
             headers["Retry-After"] = str(math.ceil(error.retry_after))

@@ -7,8 +7,8 @@ import pathlib
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import httpx
@@ -73,17 +73,39 @@ def running(environment: dict[str, str], store: pathlib.Path, *, workers: int = 
             process.wait(30)
 
 
-Service = Callable[[str], "tuple[httpx.Client, Backend]"]
+@dataclass(frozen=True)
+class Service:
+    """The running service, a client of it, and what is behind it."""
+
+    name: str
+    url: str
+    client: httpx.Client
+    behind: Backend
+
+
+@pytest.fixture(scope="session", params=["local", "github", "gitlab"])
+def shared_service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """The service over each host, started once."""
+    root = tmp_path_factory.mktemp(request.param)
+    with (
+        backend(request.param, root) as behind,
+        running({**behind.environment, "SERVICE_SETTLE": "0.001"}, root / "lost") as url,
+        httpx.Client(base_url=url, timeout=60) as client,
+    ):
+        yield Service(request.param, url, client, behind)
 
 
 @pytest.fixture
-def service(tmp_path: pathlib.Path) -> Iterator[Service]:
-    """``service("github")`` starts the service over that host, and gives a client and what is behind it."""
-    with ExitStack() as stack:
+def service(shared_service: Service) -> Iterator[Service]:
+    """The service, with a journal and a fault script that this test alone writes."""
+    shared_service.behind.journal.clear()
+    yield shared_service
+    shared_service.behind.script.clear()
 
-        def start(name: str) -> tuple[httpx.Client, Backend]:
-            behind = stack.enter_context(backend(name, tmp_path))
-            url = stack.enter_context(running({**behind.environment, "SERVICE_SETTLE": "0.001"}, tmp_path / "lost"))
-            return stack.enter_context(httpx.Client(base_url=url, timeout=60)), behind
 
-        yield start
+@pytest.fixture
+def remote(service: Service) -> Service:
+    """The service over a host that can lose an answer."""
+    if service.name == "local":
+        pytest.skip("there is no network between the local provider and its forge")
+    return service

@@ -1,76 +1,20 @@
-"""Many clients at once: nothing is sent twice, nothing is lost, and no answer goes to another caller."""
+"""The long load: `make soak`."""
 
 from __future__ import annotations
 
 import asyncio
 import pathlib
-from collections import Counter
 
-import httpx
 import pytest
 
-from tests.service.conftest import Backend, backend, running
-
-CLIENTS = 50
-
-
-async def one_client(client: httpx.AsyncClient, number: int, requests: int) -> list[str]:
-    """Make a project of one's own, then open changes and look; what was wrong, in words."""
-    wrong = []
-    path = f"acme/shop-{number}"
-    made = (await client.post("/projects", json={"path": path})).json()
-    heads = {"main": made["head"], "develop": made["head"]}
-    if made["path"] != path:
-        wrong.append(f"{path} was told of {made['path']}")
-    for turn in range(1, requests):
-        if turn % 10 == 1:
-            branch = f"b{turn}"
-            answer = await client.post(
-                f"/projects/{path}/changes",
-                json={
-                    "branch": branch,
-                    "path": f"{turn}.txt",
-                    "content": f"{number} {turn}",
-                    "title": f"{number}-{turn}",
-                },
-            )
-            if answer.status_code != 201:
-                wrong.append(f"{path} {branch}: {answer.status_code} {answer.text}")
-                continue
-            heads[branch] = answer.json()["head"]
-        else:
-            seen = (await client.get(f"/projects/{path}/branches")).json()
-            if seen != heads:
-                wrong.append(f"{path} saw {seen} instead of {heads}")
-    return wrong
-
-
-async def load(url: str, requests_each: int) -> list[str]:
-    """All clients together."""
-    limits = httpx.Limits(max_connections=CLIENTS)
-    async with httpx.AsyncClient(base_url=url, timeout=300, limits=limits) as client:
-        found = await asyncio.gather(*(one_client(client, number, requests_each) for number in range(CLIENTS)))
-    return [wrong for each in found for wrong in each]
-
-
-def sent_twice(behind: Backend) -> list[str]:
-    """Mutations that the host saw more than once, word for word."""
-    counted = Counter((entry.method, entry.path, entry.body) for entry in behind.journal.mutations())
-    return [f"{method} {path}" for (method, path, _), times in counted.items() if times > 1]
-
-
-@pytest.mark.parametrize("name", ["local", "github", "gitlab"])
-def test_a_short_load(tmp_path: pathlib.Path, name: str) -> None:
-    """50 clients, four requests each, two worker processes."""
-    with backend(name, tmp_path) as behind, running(behind.environment, tmp_path / "lost") as url:
-        assert asyncio.run(load(url, 4)) == []
-        assert sent_twice(behind) == []
+from tests.service.conftest import backend, running
+from tests.service.load import load, sent_twice
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", ["github", "gitlab"])
 def test_a_long_load(tmp_path: pathlib.Path, name: str) -> None:
-    """50 clients, 400 requests each: 20,000 on each face."""
+    """50 clients, 400 requests each, 20,000 on each face: nothing twice, nothing lost, nobody else's."""
     with backend(name, tmp_path) as behind, running(behind.environment, tmp_path / "lost") as url:
         assert asyncio.run(load(url, 400)) == []
         assert sent_twice(behind) == []
