@@ -14,7 +14,7 @@ from gitprovider._operation import Operation
 from gitprovider.changes import touched_paths
 from gitprovider.contract import optional
 from gitprovider.enums import MergeMethod, PullRequestState, Visibility
-from gitprovider.errors import AlreadyExistsError, RepoMovedError
+from gitprovider.errors import AlreadyExistsError, NotMergeableError, RepoMovedError
 from gitprovider.local.forge import Forge
 from gitprovider.local.records import PullRecord, RepoRecord
 from gitprovider.local.repository import CommitRecord
@@ -281,17 +281,24 @@ class LocalProvider:
                 pull = self.forge.pull_request(repo, number)
                 head = expected_head or pull.head_sha
                 op.note(source_branch=pull.source_branch, target_branch=pull.target_branch, head_sha=head)
-            merged_before = pull.state is PullRequestState.MERGED and pull.head_sha == head
+            merged_before = _is_merged(pull, head)
             if not merged_before:
                 with op.effect("merge"):
-                    pull = self.forge.merge(
-                        repo,
-                        number,
-                        method=method,
-                        expected_head=head,
-                        message=message,
-                        on_commit=lambda base, sha: op.note(base_sha=base, commit_sha=sha),
-                    )
+                    try:
+                        pull = self.forge.merge(
+                            repo,
+                            number,
+                            method=method,
+                            expected_head=head,
+                            message=message,
+                            on_commit=lambda base, sha: op.note(base_sha=base, commit_sha=sha),
+                        )
+                    except NotMergeableError:
+                        # Another process may have merged it since it was read.
+                        pull = self.forge.pull_request(repo, number)
+                        merged_before = _is_merged(pull, head)
+                        if not merged_before:
+                            raise
             result = MergeResult(sha=str(pull.merge_commit_sha), already_merged=merged_before)
             op.done("merge", result)
             if delete_source_branch:
@@ -400,6 +407,10 @@ def _existing(value_of: Callable[[Any], Any]) -> Iterator[None]:
     except AlreadyExistsError as error:
         error.existing = value_of(error.existing)
         raise
+
+
+def _is_merged(pull: PullRecord, head: str) -> bool:
+    return pull.state is PullRequestState.MERGED and pull.head_sha == head
 
 
 def _commit(record: CommitRecord, branch: str) -> Commit:

@@ -104,7 +104,9 @@ def test_nothing_else_was_refused(written: tuple[Forge, list[dict[str, Any]]]) -
     _, facts = written
 
     assert [
-        fact for what in ("commit", "branch", "change", "open", "merge") for fact in _of(facts, what, refused=True)
+        fact
+        for what in ("commit", "branch", "change", "open", "merge", "merged")
+        for fact in _of(facts, what, refused=True)
     ] == []
 
 

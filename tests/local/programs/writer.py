@@ -54,6 +54,7 @@ def main(root: str, name: str, rounds: int, first: str) -> None:
     for turn in range(rounds):
         play(provider, first, f"{name}-{turn}", turn)
     attempt("same merge", provider.forge.merge, REPO, 1, given={"method": MergeMethod.MERGE})
+    attempt("merged", provider.merge_pull_request, REPO, 1, given={})
 
 
 if __name__ == "__main__":
