@@ -38,7 +38,7 @@ class Words:
 
     status: int
     message: str
-    errors: tuple[Mapping[str, str], ...] = ()
+    errors: tuple[Mapping[str, str] | str, ...] = ()
     docs: str = ""
 
 
@@ -151,10 +151,10 @@ REFUSALS: Mapping[str, Words] = {
         422, 'Invalid request.\n\n{value} must be less than or equal to 6.\nNot all subschemas of "allOf" matched.'
     ),
     "gh-protection-restrictions": Words(
-        422, "Validation Failed", ({"message": "Only organization repositories can have users and team restrictions"},)
+        422, "Validation Failed", ("Only organization repositories can have users and team restrictions",)
     ),
     "gh-protection-linear": Words(
-        422, "Validation Failed", ({"message": "Linear history requires squash or rebase merging to be allowed"},)
+        422, "Validation Failed", ("Linear history requires squash or rebase merging to be allowed",)
     ),
     "gh-pull-missing": Words(404, "Not Found"),
     "gh-pull-exists": _validation(
@@ -211,11 +211,17 @@ class Refusal(Exception):
         text = REFUSALS[self.fact]
         body: dict[str, Any] = {"message": text.message.format_map(self.words)}
         if text.errors:
-            body["errors"] = [{k: v.format_map(self.words) for k, v in entry.items()} for entry in text.errors]
+            body["errors"] = [_filled(entry, self.words) for entry in text.errors]
         if "Location" in self.headers:
             body["url"] = self.headers["Location"]
         body |= {"documentation_url": text.docs or docs, "status": str(text.status)}
         return reply(body, self.fact, status=text.status, headers=self.headers)
+
+
+def _filled(entry: Mapping[str, str] | str, words: Mapping[str, object]) -> dict[str, str] | str:
+    if isinstance(entry, str):
+        return entry.format_map(words)
+    return {name: text.format_map(words) for name, text in entry.items()}
 
 
 # What GitHub answers where the forge refused, by the endpoint and the error's class; the first that fits decides.

@@ -477,6 +477,7 @@ class Bodies:
             "color": "ededed",
             "default": False,
             "description": None,
+            "archived_by": None,
         }
 
     def simple_pull(self, record: RepoRecord, pull: PullRecord, author: str, merge: Mergeability) -> Body:

@@ -121,7 +121,7 @@ def _add_labels(call: Call, number: str) -> Response:
     names = [label["name"] if isinstance(label, dict) else label for label in labels]
     wanted = list(dict.fromkeys([*pull.labels, *names]))
     call.forge.update_pull_request(call.path, pull.number, labels=wanted)
-    bodies = [call.bodies.label(call.record, name) for name in wanted]
+    bodies = [{**call.bodies.label(call.record, name), "archived_at": None} for name in wanted]
     return reply(bodies, "gh-labels-added", effect=wanted != list(pull.labels))
 
 

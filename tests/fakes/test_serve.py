@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import requests
@@ -12,6 +16,7 @@ import requests
 from gitprovider.fakes.faults import Fault, FaultScript, FaultyHost
 from gitprovider.fakes.host import Request, Response
 from gitprovider.fakes.serve import serving
+from gitprovider.local.forge import Forge
 from tests.fakes.test_faults import Counter
 
 
@@ -140,3 +145,35 @@ def test_concurrent_clients_get_their_own_answers() -> None:
             thread.join()
 
     assert wrong == []
+
+
+@pytest.mark.parametrize("name", ["github", "gitlab"])
+def test_the_command_serves_a_host_until_it_is_interrupted(name: str) -> None:
+    """It prints the URL and the token, answers with them, and ends with 0 and no traceback on Ctrl+C."""
+    command = [sys.executable, "-m", "gitprovider.fakes.serve", name, "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().removeprefix("url: ").strip()
+        token = process.stdout.readline().removeprefix("token: ").strip()
+        path = "/user" if name == "github" else "/api/v4/user"
+        answer = requests.get(url + path, headers={"Authorization": f"Bearer {token}"}, timeout=30)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+
+    assert answer.status_code == 200
+    assert (process.returncode, errors) == (0, "")
+
+
+def test_the_command_keeps_a_forge_that_it_is_given(tmp_path: Path) -> None:
+    """With --root what was there is served, and with --token that one is asked for."""
+    Forge(tmp_path).create_repo("acme/widgets", auto_init=True)
+    command = [sys.executable, "-m", "gitprovider.fakes.serve", "github", "--root", str(tmp_path), "--token", "mine"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().removeprefix("url: ").strip()
+        answer = requests.get(f"{url}/repos/acme/widgets", headers={"Authorization": "token mine"}, timeout=30)
+        process.terminate()
+        process.communicate(timeout=30)
+
+    assert answer.json()["full_name"] == "acme/widgets"
+    assert (tmp_path / "forge.sqlite3").exists()

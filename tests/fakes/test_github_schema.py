@@ -1,0 +1,139 @@
+"""The GitHub face against GitHub's published schema, over a play in which every endpoint answers."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from gitprovider.fakes.github_face import App, GitHubFace
+from gitprovider.fakes.github_rules import KEY as RULESETS
+from gitprovider.local.forge import Forge
+from tests.fakes.github_hand import PROTECTION, REVIEWS, Hand, encoded
+from tests.fakes.github_schema import SCHEMAS, SchemaHost
+from tests.fakes.test_github_face import claim
+
+R = "/repos/acme/widgets"
+
+
+def play(hub: Hand, app: Hand) -> None:
+    """Every endpoint once with success, and the usual refusals."""
+    for path in ("/user", "/users/acme", "/users/hubot", "/orgs/acme", "/nonsense", "/orgs/nobody"):
+        hub.get(path)
+    app.get("/orgs/acme/installation")
+    app.get("/users/octocat/installation")
+    app.send("POST", "/app/installations/101/access_tokens", {})
+    hub.send("POST", "/user/repos", {"name": "own", "private": True, "description": "Mine", "auto_init": True})
+    hub.send("DELETE", "/repos/octocat/own")
+    hub.get("/repos/octocat/own")
+    for _ in range(2):
+        body = {"name": "gadgets", "visibility": "private", "description": "", "auto_init": False}
+        hub.send("POST", "/orgs/acme/repos", body)
+    hub.get("/repos/acme/gadgets/git/ref/heads/main")
+    first = {"message": "Begin", "content": encoded(b"hi"), "branch": "main"}
+    hub.send("PUT", "/repos/acme/gadgets/contents/a", {**first, "author": {"name": "A", "email": "a@example.com"}})
+    hub.send("POST", "/user/repos", {})
+    branches_and_objects(hub)
+    protection(hub)
+    pulls(hub)
+    hub.face.forge.rename_repo("acme/gadgets", "acme/gizmos")
+    hub.send("POST", "/repos/acme/gadgets/git/refs", {"ref": "refs/heads/x", "sha": "0" * 40})
+
+
+def branches_and_objects(hub: Hand) -> None:
+    sha = hub.head("acme/widgets", "main")
+    hub.branch("acme/widgets", "topic", sha)
+    hub.branch("acme/widgets", "topic", sha)
+    hub.branch("acme/widgets", "gone", sha)
+    hub.send("DELETE", f"{R}/git/refs/heads/gone")
+    hub.send("DELETE", f"{R}/git/refs/heads/gone")
+    blob = hub.send("POST", f"{R}/git/blobs", {"content": encoded(b"\xff"), "encoding": "base64"})["sha"]
+    hub.get(f"{R}/git/blobs/{blob}")
+    hub.commit("acme/widgets", "topic", {"a/b.txt": "text\n", "README.md": None})
+    hub.send("PATCH", f"{R}/git/refs/heads/topic", {"sha": sha, "force": False})
+    body = {"message": "m", "tree": hub.get(f"{R}/git/commits/{sha}")["tree"]["sha"], "parents": [sha]}
+    person = {"name": "A", "email": "a@example.com"}
+    hub.send("POST", f"{R}/git/commits", {**body, "author": person, "committer": person})
+    for path in (
+        "",
+        "/branches",
+        "/branches/main",
+        "/branches/none",
+        "/git/refs/heads/main",
+        "/git/matching-refs/heads/",
+        "/git/trees/topic?recursive=1",
+        "/commits/topic",
+        "/compare/main...topic",
+    ):
+        hub.get(R + path)
+
+
+def protection(hub: Hand) -> None:
+    url = f"{R}/branches/main/protection"
+    hub.get(url)
+    people = {"users": ["hubot"], "teams": [], "apps": []}
+    body: dict[str, Any] = {
+        **PROTECTION,
+        "required_status_checks": {"strict": False, "checks": [{"context": "ci", "app_id": -1}]},
+        "required_pull_request_reviews": {
+            **REVIEWS,
+            "dismissal_restrictions": people,
+            "bypass_pull_request_allowances": people,
+        },
+        "restrictions": people,
+    }
+    hub.send("PUT", url, body)
+    hub.get(url)
+    hub.get(f"{R}/branches/main")
+    hub.send("PUT", url, {})
+    hub.send("DELETE", url)
+    kinds = [{"type": "creation"}, {"type": "deletion"}, {"type": "non_fast_forward"}, {"type": "required_signatures"}]
+    hub.face.forge.update_repo("acme/widgets", settings={RULESETS: [{"pattern": "release/*", "rules": kinds}]})
+    hub.get(f"{R}/rules/branches/release/1")
+
+
+def pulls(hub: Hand) -> None:
+    body = {"title": "T", "head": "topic", "base": "main", "body": "B", "draft": False}
+    hub.send("POST", f"{R}/pulls", body)
+    hub.send("POST", f"{R}/pulls", body)
+    hub.send("POST", f"{R}/pulls", {**body, "head": "none"})
+    hub.send("POST", f"{R}/issues/1/labels", {"labels": ["bug"]})
+    hub.send("POST", f"{R}/issues/1/labels", ["new"])
+    for name in ("hubot", "octocat"):
+        hub.send("POST", f"{R}/pulls/1/requested_reviewers", {"reviewers": [name]})
+    hub.get(f"{R}/pulls/1")
+    hub.get(f"{R}/pulls?state=all&head=acme:topic&base=main")
+    sha = hub.head("acme/widgets", "topic")
+    merge = {"merge_method": "squash", "commit_title": "T", "commit_message": "M"}
+    hub.send("PUT", f"{R}/pulls/1/merge", {**merge, "sha": "1" * 40})
+    hub.send("PUT", f"{R}/pulls/1/merge", {**merge, "sha": sha})
+    hub.get(f"{R}/pulls/1")
+    hub.get(f"{R}/pulls/2")
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> SchemaHost:
+    """The play, played once: the schema's models take a second to load."""
+    forge = Forge(tmp_path_factory.mktemp("forge"), combine=GitHubFace.combine)
+    forge.create_repo("acme/widgets", auto_init=True)
+    face = GitHubFace(forge, app=App(installations={101: "acme", 102: "octocat"}))
+    host = SchemaHost(face)
+    jwt = claim(1, datetime.now(UTC) + timedelta(minutes=5))
+    play(Hand(face, via=host), Hand(face, token=jwt, via=host))
+    return host
+
+
+def test_every_exchange_fits_the_published_schema(played: SchemaHost) -> None:
+    """No key too many, none missing, none of another type, in requests and answers, refusals included."""
+    assert sorted(set(played.problems)) == []
+
+
+def test_every_endpoint_has_been_held_against_its_schema(played: SchemaHost) -> None:
+    """A new endpoint without a schema, or one that never answered with success, is missing here."""
+    assert set(GitHubFace.templates()) == set(SCHEMAS) == played.covered
+
+
+def test_no_disagreement_is_listed_in_vain(played: SchemaHost) -> None:
+    """Once the schema or the face has changed, its line goes."""
+    assert sorted(played.unused) == []
