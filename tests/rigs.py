@@ -27,10 +27,13 @@ from gitprovider.github import GitHubProvider
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.local import Forge, LocalProvider
 from gitprovider.models import BranchProtection
+from gitprovider.retry import RetryOptions
 from gitprovider.state import HostState
 from gitprovider.testing import CommitView, File, PullRequestView
 
 NAMESPACE = "acme"
+# A wait counts against its budget, and takes no time.
+AT_ONCE = RetryOptions(sleep=lambda seconds: None)
 When = Literal["before", "after"]
 # The forge's methods that a user of the host can see the effect of. Objects that no branch names are not among them.
 _WRITES = (
@@ -393,7 +396,7 @@ def local_rig(root: Path) -> Iterator[LocalRig]:
 def github_rig(root: Path, **knobs: Any) -> Iterator[GitHubRig]:
     """GitHubProvider on its face, mounted on ``responses``."""
     rig = GitHubRig(root, **knobs)
-    with mounted(rig.host, rig.face.base), GitHubProvider(rig.face.token) as rig.provider:
+    with mounted(rig.host, rig.face.base), GitHubProvider(rig.face.token, retry=AT_ONCE) as rig.provider:
         yield rig
 
 
@@ -401,7 +404,7 @@ def github_rig(root: Path, **knobs: Any) -> Iterator[GitHubRig]:
 def github_socket_rig(root: Path, **knobs: Any) -> Iterator[GitHubRig]:
     """GitHubProvider on its face, over a loopback port."""
     rig = GitHubRig(root, **knobs)
-    with serving(rig.host) as url, GitHubProvider(rig.face.token, base_url=url) as rig.provider:
+    with serving(rig.host) as url, GitHubProvider(rig.face.token, base_url=url, retry=AT_ONCE) as rig.provider:
         yield rig
 
 
@@ -410,7 +413,7 @@ def gitlab_rig(root: Path, **knobs: Any) -> Iterator[GitLabRig]:
     """GitLabProvider on its face, mounted on ``responses``."""
     rig = GitLabRig(root, **knobs)
     url = "https://gitlab.com"
-    with mounted(rig.host, url), GitLabProvider(url, private_token=rig.face.token) as rig.provider:
+    with mounted(rig.host, url), GitLabProvider(url, private_token=rig.face.token, retry=AT_ONCE) as rig.provider:
         yield rig
 
 

@@ -8,6 +8,12 @@ from pathlib import Path
 import pytest
 
 from gitprovider.testing import GitProviderContractTests, Rig
+from gitprovider.testing._merges import (
+    DeleteSourceBranchCases,
+    MergeHeadCases,
+    MergePullRequestCases,
+    NotMergeableCases,
+)
 from gitprovider.testing._protection import ProtectBranchCases
 from tests.rigs import gitlab_rig
 
@@ -29,4 +35,16 @@ class TestProtectionOnPremium(ProtectBranchCases):
     def rig(self, tmp_path: Path) -> Iterator[Rig]:
         """A face of the Premium tier over a forge of its own."""
         with gitlab_rig(tmp_path / "forge", tier="premium") as rig:
+            yield rig
+
+
+class TestMergingWhileMergeabilityIsComputed(
+    MergePullRequestCases, MergeHeadCases, NotMergeableCases, DeleteSourceBranchCases
+):
+    """Every merge waits for three reads, and ends as it does at once."""
+
+    @pytest.fixture
+    def rig(self, tmp_path: Path) -> Iterator[Rig]:
+        """A face that computes for three reads at each new head."""
+        with gitlab_rig(tmp_path / "forge", mergeable_after=3) as rig:
             yield rig
