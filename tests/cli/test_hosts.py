@@ -1,0 +1,172 @@
+"""The same commands on GitHub's and GitLab's dialects, over sockets: the swap is one option."""
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gitprovider import Intent
+from gitprovider.fakes.faults import Fault, FaultScript, FaultyHost, Journal
+from gitprovider.fakes.github_face import GitHubFace
+from gitprovider.fakes.gitlab_face import GitLabFace, most_permissive
+from gitprovider.fakes.host import Host, Request, Response
+from gitprovider.fakes.serve import serving
+from gitprovider.local import Forge, LocalProvider
+
+from .conftest import Run
+
+TOKEN = "t0ken-" + "x" * 30
+HOSTS = ["github", "gitlab-free", "gitlab-premium"]
+
+
+@contextmanager
+def served(host: str, forge: Forge, script: FaultScript | None = None) -> Iterator[tuple[list[str], Journal]]:
+    """A face over a forge on a loopback port: the options that lead there, and what it was sent."""
+    face: Any
+    if host == "github":
+        face = GitHubFace(forge, token=TOKEN, lag=1, ref_lag=1, mergeable_after=3)
+    else:
+        tier: Any = host.partition("-")[2]
+        face = GitLabFace(forge, token=TOKEN, tier=tier, mergeable_after=3)
+        face.branch_lag = 1
+    journal = Journal()
+    with serving(FaultyHost(face, journal, script or FaultScript())) as url:
+        yield ["--provider", host.partition("-")[0], "--url", url], journal
+
+
+def forge_for(host: str, root: Path) -> Forge:
+    return Forge(root, combine=GitHubFace.combine if host == "github" else most_permissive)
+
+
+@pytest.fixture(autouse=True)
+def token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITPROVIDER_TOKEN", TOKEN)
+    monkeypatch.delenv("GITPROVIDER_ROOT")
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hosts' lag is counted in reads here, so that a wait need not take time."""
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_bootstrap_ends_in_the_same_tree_on_every_host(run: Run, tmp_path: Path, host: str) -> None:
+    """With a host that lags behind its own writes, a pull request and protection: the tree is the local forge's."""
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project/logo").write_bytes(b"\x89PNG\r\n\x00\xff")
+    (tmp_path / "project/run").write_bytes(b"#!/bin/sh\n")
+    (tmp_path / "project/run").chmod(0o755)
+    command = ["--json", "bootstrap", "acme/widgets", "--from", "project", "--pull-request"]
+
+    here = run("--root", str(tmp_path / "local"), *command)
+    with served(host, forge_for(host, tmp_path / "served")) as (options, journal):
+        there = run(*options, *command)
+
+    assert here.document["ok"]
+    assert there.code == 0, there.out + there.err
+    with LocalProvider(tmp_path / "local") as local, LocalProvider(tmp_path / "served") as remote:
+        for branch in ("main", "develop"):
+            mine = local.tree("acme/widgets", local.head("acme/widgets", branch))
+            assert remote.tree("acme/widgets", remote.head("acme/widgets", branch)) == mine
+        assert remote.get_pull_request("acme/widgets", 1).state == "merged"
+        rules = remote.protection("acme/widgets", "main")
+        assert rules is not None
+        assert rules.require_pull_request
+    took_effect = [(entry.method, entry.path, entry.body) for entry in journal.mutations() if entry.effect]
+    assert len(took_effect) == len(set(took_effect))
+    assert [step["status"] for step in there.document["steps"]] == ["done"] * 8
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_bootstrap_again_sends_no_mutation(run: Run, tmp_path: Path, host: str) -> None:
+    """Over a finished repository the command only reads."""
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project/f").write_text("x\n")
+    with served(host, forge_for(host, tmp_path / "served")) as (options, journal):
+        command = [*options, "--json", "bootstrap", "acme/widgets", "--from", "project", "--pull-request"]
+        assert run(*command).code == 0
+        journal.clear()
+
+        again = run(*command)
+
+        assert {step["status"] for step in again.document["steps"]} == {"already there"}
+        assert journal.mutations() == []
+
+
+@pytest.mark.parametrize("retries", [0, 2])
+@pytest.mark.parametrize("host", ["github", "gitlab-free"])
+def test_retries_is_the_number_of_further_tries(run: Run, tmp_path: Path, host: str, retries: int) -> None:
+    """--retries N on a host that is down for good: one try and N more, and the envelope says how many."""
+    script = FaultScript()
+    script.add(Fault(kind="status", status=503, times=None))
+    with served(host, forge_for(host, tmp_path), script) as (options, journal):
+        ran = run(*options, "--json", "--retries", str(retries), "get-repo", "acme/widgets")
+
+    assert (ran.code, ran.error["attempts"], len(journal.entries)) == (7, retries + 1, retries + 1)
+
+
+@pytest.mark.parametrize("host", ["github", "gitlab-free"])
+def test_a_lost_answer_is_resolved_from_the_printed_envelope(run: Run, tmp_path: Path, host: str) -> None:
+    """create-branch whose answer is lost exits 8; resolve with the printed envelope says that it was applied."""
+    forge = forge_for(host, tmp_path / "served")
+    forge.create_repo("acme/widgets", auto_init=True)
+    script = FaultScript()
+    script.add(Fault(kind="reset", method="POST", when="after"))
+    with served(host, forge, script) as (options, journal):
+        lost = run(
+            *options, "--json", "create-branch", "acme/widgets", "x", "--source", forge.head("acme/widgets", "main")
+        )
+        (tmp_path / "lost.json").write_text(lost.out)
+        found = run(*options[2:], "--json", "resolve", "lost.json", "--wait")
+
+        assert (lost.code, lost.error["outcome"]) == (8, "unknown")
+        assert (found.code, found.document["verdict"], found.document["value"]["name"]) == (0, "applied", "x")
+        assert len([entry for entry in journal.mutations() if entry.method == "POST"]) == 1
+
+
+def test_a_wrong_token_is_exit_code_4_and_not_printed(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The host's refusal of the token, in words and as an envelope, without the token."""
+    monkeypatch.setenv("GITPROVIDER_TOKEN", "wrong-" + "y" * 30)
+    with served("github", forge_for("github", tmp_path)) as (options, _):
+        plain, ran = run(*options, "get-repo", "a/b"), run(*options, "--json", "get-repo", "a/b")
+
+    assert (plain.code, ran.code, ran.error["status"]) == (4, 4, 401)
+    assert "yyyy" not in plain.err + ran.out
+
+
+def test_ctrl_c_while_a_mutation_is_in_flight_says_that_its_outcome_is_unknown(tmp_path: Path) -> None:
+    """The process ends at once with 130, and its document carries the intent with which resolve can be asked."""
+    arrived, over = threading.Event(), threading.Event()
+
+    class Silent:
+        def handle(self, request: Request) -> Response:
+            arrived.set()
+            over.wait(60)
+            return Response(status=500)
+
+    host: Host = Silent()
+    with serving(host) as url:
+        running = subprocess.Popen(
+            [sys.executable, "-c", "import sys; from gitprovider.cli import main; sys.exit(main())", "--provider",
+             "github", "--url", url, "--json", "create-branch", "acme/widgets", "x", "--source", "a" * 40],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert arrived.wait(60)
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=60)
+        over.set()
+
+    error = json.loads(out)["error"]
+    assert (running.returncode, err) == (130, "")
+    assert (error["type"], error["outcome"]) == ("Interrupted", "unknown")
+    assert Intent.from_json(error["intent"]).sent_at is not None
