@@ -114,15 +114,15 @@ class BareRepository:
 
     def entry(self, tree: pygit2.Tree | None, path: str) -> TreeEntry | None:
         """What is at ``path`` (a directory has the mode ``040000``), or None."""
-        parts = path.split("/")
-        for depth, part in enumerate(parts):
-            if tree is None or part not in tree:
+        *folders, name = path.split("/")
+        for folder in folders:
+            if tree is None or folder not in tree:
                 return None
-            found = tree[part]
-            if depth == len(parts) - 1:
-                return TreeEntry(str(found.id), f"{int(found.filemode):06o}")
+            found = tree[folder]
             tree = self.own(found.id) if found.filemode == pygit2.enums.FileMode.TREE else None
-        return None
+        if tree is None or name not in tree:
+            return None
+        return TreeEntry(str(tree[name].id), f"{int(tree[name].filemode):06o}")
 
     # History
 
@@ -177,10 +177,7 @@ class BareRepository:
 
     def ref(self, name: str) -> str | None:
         """What a ref names, or None when there is no such ref."""
-        try:
-            ref: pygit2.Reference | None = self.git.references.get(name)
-        except pygit2.InvalidSpecError:
-            return None
+        ref: pygit2.Reference | None = self.git.references.get(name)
         return None if ref is None else str(ref.resolve().target)
 
     def has_branches(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from gitprovider import (
     PutFile,
 )
 from gitprovider.local import Forge, LocalProvider
+from gitprovider.local.repository import BareRepository
 from tests.local.support import REPO, git
 
 CHANGE = [PutFile(path="README.md", content="changed\n")]
@@ -218,6 +220,34 @@ def test_a_disk_that_fails_while_a_repository_is_made(forge: Forge, root: Path) 
 
     (root / "repositories" / "other").unlink()
     assert forge.create_repo("other/widgets").id == 2
+
+
+def test_a_full_disk_is_not_called_damage(provider: LocalProvider, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the operating system refuses is said as it is, and the branch stays."""
+    before = provider.head(REPO, "main")
+
+    def full(repository: BareRepository, data: bytes) -> str:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(BareRepository, "write_blob", full)
+
+    error = _refused(lambda: provider.commit_files(REPO, "main", CHANGE, message="x"), REPO, "No space left")
+
+    assert "damaged" not in error.message
+    assert provider.head(REPO, "main") == before
+
+
+def test_a_branch_made_while_branches_are_listed(forge: Forge, git_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that comes between the two looks is listed, and one that goes is not."""
+    loose = BareRepository._loose_branches
+
+    def changed(repository: BareRepository) -> set[str]:
+        (git_dir / "refs/heads/late").write_text(forge.head(REPO, "main") + "\n")
+        return {*loose(repository), "gone"}
+
+    monkeypatch.setattr(BareRepository, "_loose_branches", changed)
+
+    assert [name for name, _ in forge.branches(REPO)] == ["late", "main"]
 
 
 def test_git_agrees_that_nothing_is_wrong(forge: Forge, git_dir: Path) -> None:
