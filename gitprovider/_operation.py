@@ -182,11 +182,8 @@ def bare(exc: BaseException) -> BaseException:
         seen.add(id(link))
         link.__traceback__ = None
         for attribute in ("request", "response", "pool", "conn"):
-            if getattr(link, attribute, None) is not None:
-                try:
-                    setattr(link, attribute, None)
-                except AttributeError:
-                    continue
+            if attribute in vars(link):  # asked of the class, urllib3's deprecated properties would warn
+                vars(link)[attribute] = None
         stack += [link.__cause__, link.__context__]
         stack += [arg for arg in link.args if isinstance(arg, BaseException)]
         reason = getattr(link, "reason", None)  # urllib3's MaxRetryError keeps what it gave up on here

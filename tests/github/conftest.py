@@ -7,12 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.github.hub import Hub, running
+from tests.github.hub import Hub, running, wired
 
 
 @pytest.fixture
 def hub(tmp_path: Path) -> Iterator[Hub]:
     """``acme/widgets`` with a README on main."""
     with running(tmp_path / "forge") as hub:
+        hub.given_repo()
+        yield hub
+
+
+@pytest.fixture
+def wire(tmp_path: Path) -> Iterator[Hub]:
+    """The same on a loopback port."""
+    with wired(tmp_path / "forge") as hub:
         hub.given_repo()
         yield hub

@@ -21,6 +21,7 @@ from gitprovider import (
 from gitprovider.fakes.faults import Entry, Fault, FaultyHost
 from gitprovider.fakes.github_face import GitHubFace
 from gitprovider.fakes.mount import mount
+from gitprovider.fakes.serve import serving
 from gitprovider.github import GitHubProvider
 from gitprovider.local.forge import Forge
 from gitprovider.local.records import PullRecord
@@ -39,12 +40,13 @@ class Hub:
         self.host = FaultyHost(self.face, sleep=lambda seconds: None)
         self.waits: list[float] = []
         self.clock = 0.0
+        self.url = self.face.base
         self.provider = self.connect()
 
     def connect(self, auth: Any = None, **options: Any) -> GitHubProvider:
         """A further provider for the same host."""
         retry = RetryOptions(sleep=self.sleep, clock=lambda: self.clock)
-        given: dict[str, Any] = {"base_url": self.face.base, "retry": retry} | options
+        given: dict[str, Any] = {"base_url": self.url, "retry": retry} | options
         return GitHubProvider(auth or self.face.token, **given)
 
     def sleep(self, seconds: float) -> None:
@@ -122,5 +124,13 @@ def running(root: Path, *, like: Path | None = None, **knobs: Any) -> Iterator[H
     if like is not None:
         shutil.copytree(like, root)
     hub = Hub(root, **knobs)
-    with mounted(hub.host, hub.face.base), hub.provider:
+    with mounted(hub.host, hub.url), hub.provider:
+        yield hub
+
+
+@contextmanager
+def wired(root: Path, **knobs: Any) -> Iterator[Hub]:
+    """A hub on a loopback port: real connections, real bytes."""
+    hub = Hub(root, **knobs)
+    with serving(hub.host) as hub.url, hub.connect() as hub.provider:
         yield hub
