@@ -151,16 +151,6 @@ def create_merge_request(call: Call, project: str) -> Response:
     target = done.target_branch or target
     _check_branches(call, record, source, target)
     titled = _titled(done.title)
-    remove = call.flag("remove_source_branch")
-    settings = {
-        "draft_prefix": titled["prefix"],
-        "squash": call.flag("squash") or gitlab_json.setting(record, "squash_option") in ("default_on", "always"),
-        "force_remove_source_branch": gitlab_json.setting(record, "remove_source_branch_after_merge")
-        if remove is None
-        else remove,
-    }
-    if call.flag("squash") is False:
-        settings["squash"] = False
     try:
         pull = call.forge.open_pull_request(
             record.path,
@@ -172,7 +162,7 @@ def create_merge_request(call: Call, project: str) -> Response:
             labels=tuple(dict.fromkeys([*(call.words("labels") or []), *done.labels])),
             reviewers=tuple(_reviewers(call, done.reviewers)),
             allow_empty=True,
-            settings=settings,
+            settings={"draft_prefix": titled["prefix"], **_chosen(call, record)},
         )
     except AlreadyExistsError as error:
         text = f"Another open merge request already exists for this source branch: !{error.existing.number}"
@@ -183,6 +173,16 @@ def create_merge_request(call: Call, project: str) -> Response:
     if call.face.late_sha:
         body |= {"sha": None, "diff_refs": {"base_sha": None, "head_sha": None, "start_sha": None}}
     return reply(body, "gl-mr-created", status=201, effect=True)
+
+
+def _chosen(call: Call, record: RepoRecord) -> dict[str, bool]:
+    """The flags that decide over a merge later: as asked, else as the project has them."""
+    squash, remove = call.flag("squash"), call.flag("remove_source_branch")
+    if squash is None:
+        squash = gitlab_json.setting(record, "squash_option") in ("default_on", "always")
+    if remove is None:
+        remove = bool(gitlab_json.setting(record, "remove_source_branch_after_merge"))
+    return {"squash": squash, "force_remove_source_branch": remove}
 
 
 def _check_branches(call: Call, record: RepoRecord, source: str, target: str) -> None:

@@ -13,8 +13,8 @@ _DRAFT = re.compile(r"\s*(?:\[draft\]|\(draft\)|draft:)\s*", re.IGNORECASE)
 
 
 @dataclass(slots=True)
-class Draftable:
-    """What a description's quick actions change about a merge request."""
+class Executed:
+    """A merge request after its description's quick actions: what they set, and the text that is left."""
 
     title: str
     description: str = ""
@@ -35,9 +35,9 @@ def without_prefix(title: str) -> str:
     return title[match.end() :] if match else title
 
 
-def executed(title: str, description: str) -> Draftable:
+def executed(title: str, description: str) -> Executed:
     """What is left of a description, and what its quick actions ask for. Fenced code is not looked at."""
-    result = Draftable(title=title)
+    result = Executed(title=title)
     kept: list[str] = []
     fenced = False
     for line in description.split("\n"):
@@ -50,7 +50,7 @@ def executed(title: str, description: str) -> Draftable:
     return result
 
 
-def _execute(result: Draftable, line: str) -> bool:
+def _execute(result: Executed, line: str) -> bool:
     match = _LINE.match(line)
     if match is None:
         return False
