@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler
+from io import BufferedIOBase
 from types import FrameType
 from typing import Any
 
@@ -97,18 +98,43 @@ class _Server(socketserver.ThreadingTCPServer):
                     socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
 
+class _Lines:
+    """Reads lines, and keeps the last one: a head that broke off ends with b"", which is not the empty line."""
+
+    def __init__(self, stream: BufferedIOBase) -> None:
+        self.stream = stream
+        self.last = b"?"
+
+    def readline(self, limit: int = -1) -> bytes:
+        self.last = self.stream.readline(limit)
+        return self.last
+
+
 class _Connection(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     wbufsize = -1  # one write per answer; together with TCP_NODELAY no answer waits for a delayed ACK
     disable_nagle_algorithm = True
     server: _Server
 
+    def parse_request(self) -> bool:
+        """Read a request's head; one that breaks off before its empty line is no request, and ends the connection."""
+        lines = _Lines(self.rfile)
+        self.rfile = lines  # type: ignore[assignment]  # all that is asked of it meanwhile is readline
+        try:
+            return super().parse_request() and lines.last in (b"\r\n", b"\n")
+        finally:
+            self.rfile = lines.stream
+
     def _serve(self) -> None:
         if "chunked" in self.headers.get("Transfer-Encoding", ""):
             self.close_connection = True
             self._send(Response(status=411))
             return
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        length = int(self.headers.get("Content-Length") or 0)
+        body = self.rfile.read(length)
+        if len(body) < length:
+            self.close_connection = True  # no server acts on half a request
+            return
         request = Request.of(self.command, self.path, dict(self.headers.items()), body, scheme=self.server.scheme)
         try:
             self._send(self.server.host.handle(request))
