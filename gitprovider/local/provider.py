@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
@@ -19,6 +19,7 @@ from gitprovider.local.forge import Forge
 from gitprovider.local.records import PullRecord, RepoRecord
 from gitprovider.local.repository import CommitRecord
 from gitprovider.local.rules import matches
+from gitprovider.local.session import utc_now
 from gitprovider.local.translate import translate
 from gitprovider.models import (
     Author,
@@ -32,10 +33,6 @@ from gitprovider.models import (
 )
 from gitprovider.observe import Hook
 from gitprovider.state import TreeEntry
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 class LocalProvider:
@@ -63,7 +60,7 @@ class LocalProvider:
         *,
         on_event: Hook | None = None,
         settle: float = 0.0,
-        now: Callable[[], datetime] = _utc_now,
+        now: Callable[[], datetime] = utc_now,
     ) -> None:
         if not isinstance(root, str | os.PathLike):
             checks.refuse("root", f"must be a path, not {type(root).__name__}")
