@@ -300,8 +300,6 @@ def _load(name: str, what: str | None = None) -> Any:
     try:
         return getattr(import_module(host.module), what or host.build)
     except ModuleNotFoundError as exc:
-        if exc.name is None or exc.name.partition(".")[0] == "gitprovider":
-            raise
         raise InvalidRequestError(
             f"name: {name} needs the package {exc.name}, which is not installed",
             argument="name",

@@ -58,7 +58,7 @@ def test_what_people_paste_is_understood(url: str, scheme: str, host: str, port:
         "https://github。com/acme/widgets", "https://faß.example/a/b", "https://\u00ad.example/a/b",
         "https://" + "ü" * 70 + ".example/a/b",
         "file://host/srv/x.git", "file:///srv/../etc", "file:///srv/%2e%2e/x.git", "file:///srv/%00/x.git", "/srv/./x", "file://user@/srv/x.git",
-        "git+acme/widgets", "x" * 3000,
+        "git+acme/widgets", "git@[zz]:acme/widgets", "git@[127.0.0.1]:acme/widgets", "x" * 3000,
     ],
 )  # fmt: skip
 def test_what_is_no_repository_s_url_is_refused(url: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+BROKEN = 1
 MISSING_EXTRA = 2
 INTERRUPTED = 130
 
@@ -17,7 +18,8 @@ def main(args: Sequence[str] | None = None) -> int:
         except ModuleNotFoundError as exc:
             package = (exc.name or "").partition(".")[0]
             if package not in ("click", "rich"):
-                raise
+                sys.stderr.write(f"gitprovider: this installation is not whole: {exc}\n")
+                return BROKEN
             sys.stderr.write(
                 f"gitprovider: the command line needs {package}, which is not installed\n"
                 "hint: pip install 'gitprovider[cli]'\n"

@@ -36,7 +36,7 @@ from gitprovider.cli.output import Output
 from gitprovider.local import LocalProvider
 from gitprovider.observe import OperationEvent, RetryEvent
 
-from .conftest import Run
+from .conftest import Ran, Run
 
 ENVELOPE = {
     "type", "message", "provider", "operation", "repo", "status", "retryable", "retry_after", "attempts", "outcome",
@@ -287,6 +287,17 @@ def test_an_interrupt_between_operations_is_applied_to_none(run: Run, failing: C
     ran = run("--json", "get-repo", "a/b")
 
     assert (ran.code, ran.error["outcome"], ran.error["operation"]) == (130, "not_applied", None)
+
+
+def test_an_interrupt_while_the_program_loads_is_exit_code_130(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl+C before there is any command to interrupt prints nothing."""
+
+    def interrupted(args: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(entry, "run", interrupted)
+
+    assert run("get-repo", "a/b") == Ran(130, "", "")
 
 
 def test_retries_are_told_on_standard_error(

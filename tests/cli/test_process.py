@@ -129,6 +129,17 @@ def test_a_missing_extra_is_one_line_that_names_it(tmp_path: Path, package: str)
     ]
 
 
+def test_a_broken_installation_is_a_line_too(tmp_path: Path) -> None:
+    """A module that should be there and is not ends in a line, not in a traceback."""
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['gitprovider.cli.jobs'] = None")
+
+    ran = _run("get-repo", "a/b", env={"PYTHONPATH": str(tmp_path)})
+
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("gitprovider: this installation is not whole: ")
+    assert ran.stderr.count("\n") == 1
+
+
 def test_a_missing_pygit2_is_an_envelope(tmp_path: Path) -> None:
     """The local forge without its extra is an error like any other, not an ImportError."""
     (tmp_path / "pygit2.py").write_text("raise ModuleNotFoundError('No module', name='pygit2')")
