@@ -109,7 +109,14 @@ class RemoteOperation(Operation, Generic[_C]):
     """
 
     def __init__(
-        self, name: str, repo: str, *, client: _C, authenticate: Callable[[RemoteOperation[_C]], None], **known: Any
+        self,
+        name: str,
+        repo: str,
+        *,
+        client: _C,
+        authenticate: Callable[[RemoteOperation[_C]], None],
+        redact: Callable[[str], str],
+        **known: Any,
     ) -> None:
         super().__init__(name, repo, **known)
         self.client = client
@@ -117,6 +124,7 @@ class RemoteOperation(Operation, Generic[_C]):
         self.endpoint = ""
         self.find_existing: Callable[[], Any] | None = None
         self._authenticate = authenticate
+        self._redact = redact
 
     @contextmanager
     def arguments(self) -> Iterator[None]:
@@ -138,6 +146,15 @@ class RemoteOperation(Operation, Generic[_C]):
             self._authenticate(self)
         with super().effect(step):
             yield
+
+    def _finished(self, exc: Exception, step: str, effect: bool) -> GitProviderError:
+        # Redaction is here and nowhere else: a table's error and one that a provider raises itself both pass.
+        error = super()._finished(exc, step, effect)
+        error.message = self._redact(error.message)
+        error.args = (error.message,)
+        error.hint = None if error.hint is None else self._redact(error.hint)
+        scrub(exc, self._redact)
+        return error
 
     def request(
         self,
@@ -292,6 +309,29 @@ def chain(exc: BaseException) -> Iterator[BaseException]:
         reason = getattr(link, "reason", None)
         stack += [link.__cause__, link.__context__, reason if isinstance(reason, BaseException) else None]
         stack += [arg for arg in link.args if isinstance(arg, BaseException)]
+
+
+def scrub(exc: BaseException, redact: Callable[[str], str]) -> None:
+    """Redact every text that ``exc`` and its chain hold, and empty the answers that they carry."""
+    for link in chain(exc):
+        link.args = tuple(_scrubbed(arg, redact) for arg in link.args)
+        if not isinstance(link, GitProviderError):  # whose values are ours, and whose texts are redacted
+            for name, value in list(vars(link).items()):
+                vars(link)[name] = _scrubbed(value, redact)
+
+
+def _scrubbed(value: Any, redact: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, bytes):
+        return redact(value.decode("utf-8", "replace")).encode()
+    if isinstance(value, dict):
+        return {_scrubbed(key, redact): _scrubbed(item, redact) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_scrubbed(item, redact) for item in value)
+    if isinstance(value, Answer):
+        return Answer(status=value.status)
+    return value
 
 
 def normal_origin(url: str, argument: str, *, allow_http: bool = False) -> str:

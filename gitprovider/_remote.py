@@ -10,13 +10,11 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from gitprovider import checks
 from gitprovider._http import (
-    Answer,
     BodyError,
     Client,
     ClientPool,
     RemoteOperation,
     StatusError,
-    chain,
     host_of,
 )
 from gitprovider._operation import Operation
@@ -120,6 +118,7 @@ class RemoteProvider(Generic[_C]):
                 repo if isinstance(repo, str) else "",
                 client=client,
                 authenticate=self._authenticate,
+                redact=self._redact,
                 provider=self.name,
                 host=host_of(self._url),
                 translate=self._meaning,
@@ -170,34 +169,6 @@ class RemoteProvider(Generic[_C]):
         if isinstance(error, AlreadyExistsError) and error.existing is None and op.find_existing is not None:
             with suppress(Exception):
                 error.existing = op.find_existing()
-        error.message = self._redact(error.message)
-        error.args = (error.message,)
-        error.hint = None if error.hint is None else self._redact(error.hint)
         if isinstance(exc, StatusError | BodyError):
             error.__cause__ = exc.__cause__  # the SDK's own error, where it raised one
-        scrub(exc, self._redact)
         return error
-
-
-def scrub(exc: BaseException, redact: Callable[[str], str]) -> None:
-    """Redact every text that ``exc`` and its chain hold, and empty the answers that they carry."""
-    for link in chain(exc):
-        with suppress(Exception):
-            link.args = tuple(_scrubbed(arg, redact) for arg in link.args)
-        for name, value in list(vars(link).items()):
-            with suppress(Exception):
-                link.__dict__[name] = _scrubbed(value, redact)
-
-
-def _scrubbed(value: Any, redact: Callable[[str], str]) -> Any:
-    if isinstance(value, str):
-        return redact(value)
-    if isinstance(value, bytes):
-        return redact(value.decode("utf-8", "replace")).encode()
-    if isinstance(value, dict):
-        return {key: _scrubbed(item, redact) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(_scrubbed(item, redact) for item in value)
-    if isinstance(value, Answer):
-        return Answer(status=value.status)
-    return value

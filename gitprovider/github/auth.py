@@ -44,6 +44,9 @@ class AppInstallation:
     ) -> None:
         # Rebound at once: a traceback through here holds the frame's names.
         app, private_key = _app_auth(app_id, private_key), ""
+        self.app_id = app_id
+        self.installation_id = installation_id
+        self.owner = owner
         if app is None:
             refuse("private_key", "is no RSA private key in PEM form, or app_id is empty")
         if (installation_id is None) == (owner is None):
@@ -53,9 +56,6 @@ class AppInstallation:
         if owner is not None:
             checks.check_repo_path(f"{owner}/any", "owner")
         self.app = app
-        self.app_id = app_id
-        self.installation_id = installation_id
-        self.owner = owner
 
     def __repr__(self) -> str:
         where = f"owner={self.owner!r}" if self.installation_id is None else f"installation_id={self.installation_id}"
