@@ -105,10 +105,11 @@ class Output:
     @contextmanager
     def working(self, what: str) -> Iterator[None]:
         """Show on a terminal that ``what`` is going on."""
-        if not self.rich:
+        console = self._console()
+        if not self.rich or console.is_dumb_terminal:
             yield
             return
-        with self._console().status(Text(self._line(what))) as status:
+        with console.status(Text(self._line(what))) as status:
             self._status = status
             try:
                 yield

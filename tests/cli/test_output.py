@@ -2,6 +2,8 @@
 
 import io
 
+import pytest
+
 from gitprovider.cli.output import Output
 from gitprovider.observe import RetryEvent
 
@@ -13,21 +15,35 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_retry_is_shown_in_the_progress() -> None:
+RETRY = RetryEvent(
+    operation="get_repo", provider="github", host="h", repo="a/b", attempt=1, wait=0.25, error="RateLimitedError"
+)
+
+
+def test_a_retry_is_shown_in_the_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever watches a spinner is told why it goes on spinning, and standard error stays free for failures."""
+    monkeypatch.setenv("TERM", "xterm")
     shown, err = Terminal(), io.StringIO()
     out = Output(stdout=shown, stderr=err)
 
     with out.working("reading acme/widgets"):
-        out.on_event(
-            RetryEvent(
-                operation="get_repo", provider="github", host="h", repo="a/b", attempt=1, wait=0.25, error="RateLimitedError"
-            )
-        )  # fmt: skip
+        out.on_event(RETRY)
 
     assert "reading acme/widgets" in shown.getvalue()
     assert "get_repo: RateLimitedError; attempt 2 in 0.2 s" in shown.getvalue()
     assert err.getvalue() == ""
+
+
+def test_a_terminal_that_can_only_print_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing can be drawn over, a retry is a line on standard error, and no escape sequence is printed."""
+    monkeypatch.setenv("TERM", "dumb")
+    shown, err = Terminal(), io.StringIO()
+    out = Output(stdout=shown, stderr=err)
+
+    with out.working("reading acme/widgets"):
+        out.on_event(RETRY)
+
+    assert (shown.getvalue(), err.getvalue()) == ("", "get_repo: RateLimitedError; attempt 2 in 0.2 s\n")
 
 
 def test_progress_outside_of_work_is_nothing() -> None:
