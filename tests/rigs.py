@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
 import pygit2
 import responses
@@ -66,6 +66,9 @@ class Interposer:
     def __init__(self) -> None:
         self._due: tuple[Callable[[], object], When] | None = None
 
+    def disarm(self) -> None:
+        self._due = None
+
     def arm(self, action: Callable[[], object], when: When) -> None:
         self._due = (action, when)
 
@@ -89,6 +92,11 @@ class ForgeRig:
         self.forge = forge
         self.interposer = Interposer()
         self._numbers = itertools.count(1)
+
+    def renewed(self) -> Self:
+        """The rig for another case: nothing is due, and whatever a case may do to the host's doors is undone."""
+        self.interposer.disarm()
+        return self
 
     @property
     def state(self) -> HostState:
@@ -327,15 +335,22 @@ class RemoteRig(ForgeRig):
 
     unknown_namespace = "nobody-has-this"
     unknown_reviewer = "nobody-is-this"
-    face: Any
+    face: GitHubFace | GitLabFace
 
     def given_revoked_credential(self) -> bool:
         self.face.token = "another"
         return True
 
-    def __init__(self, forge: Forge, face: Face) -> None:
+    def __init__(self, forge: Forge, face: GitHubFace | GitLabFace) -> None:
         super().__init__(forge)
+        self.face = face
+        self._token = face.token
         self.host = FaultyHost(InterposedFace(face, self.interposer), Journal(), FaultScript())
+
+    def renewed(self) -> Self:
+        self.face.token = self._token
+        self.host.journal.clear()
+        return super().renewed()
 
     def requests_seen(self) -> int:
         return len(self.host.journal)
@@ -347,10 +362,11 @@ class RemoteRig(ForgeRig):
 class GitHubRig(RemoteRig):
     """GitHubProvider on the GitHub face."""
 
+    face: GitHubFace
+
     def __init__(self, root: Path, **knobs: Any) -> None:
         forge = Forge(root, combine=GitHubFace.combine)
-        self.face = GitHubFace(forge, **knobs)
-        super().__init__(forge, self.face)
+        super().__init__(forge, GitHubFace(forge, **knobs))
 
     def given_merge_method(self, repo: str, method: MergeMethod, *, allowed: bool) -> bool:
         name = {"merge": "allow_merge_commit", "squash": "allow_squash_merge", "rebase": "allow_rebase_merge"}
@@ -361,10 +377,11 @@ class GitHubRig(RemoteRig):
 class GitLabRig(RemoteRig):
     """GitLabProvider on the GitLab face. Default branches are protected as GitLab protects them by itself."""
 
+    face: GitLabFace
+
     def __init__(self, root: Path, **knobs: Any) -> None:
         forge = Forge(root, combine=most_permissive)
-        self.face = GitLabFace(forge, **knobs)
-        super().__init__(forge, self.face)
+        super().__init__(forge, GitLabFace(forge, **knobs))
 
     def given_repo(
         self,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -14,17 +13,30 @@ from gitprovider.testing._merges import (
     MergePullRequestCases,
     NotMergeableCases,
 )
-from tests.rigs import github_rig
+from tests.rigs import GitHubRig, github_rig
+
+
+@pytest.fixture(scope="class")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubRig]:
+    """A face that answers at once."""
+    with github_rig(tmp_path_factory.mktemp("forge")) as rig:
+        yield rig
+
+
+@pytest.fixture(scope="class")
+def computing_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubRig]:
+    """A face that computes for three reads at each new head and base."""
+    with github_rig(tmp_path_factory.mktemp("forge"), mergeable_after=3) as rig:
+        yield rig
 
 
 class TestGitHubProvider(GitProviderContractTests):
     """GitHubProvider holds to the contract, with no gap."""
 
     @pytest.fixture
-    def rig(self, tmp_path: Path) -> Iterator[Rig]:
-        """A face over a forge of its own."""
-        with github_rig(tmp_path / "forge") as rig:
-            yield rig
+    def rig(self, host: GitHubRig) -> Rig:
+        """One host for all cases: each makes repositories of its own."""
+        return host.renewed()
 
 
 class TestMergingWhileMergeabilityIsComputed(
@@ -33,7 +45,6 @@ class TestMergingWhileMergeabilityIsComputed(
     """A refusal is read up although GitHub does not know its reason at first, and no merge is sent twice."""
 
     @pytest.fixture
-    def rig(self, tmp_path: Path) -> Iterator[Rig]:
-        """A face that computes for three reads at each new head and base."""
-        with github_rig(tmp_path / "forge", mergeable_after=3) as rig:
-            yield rig
+    def rig(self, computing_host: GitHubRig) -> Rig:
+        """One host for all cases: each makes repositories of its own."""
+        return computing_host.renewed()

@@ -10,10 +10,10 @@ from gitprovider.testing import GitProviderContractTests, Rig
 from tests.rigs import GitHubRig, github_socket_rig
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubRig]:
-    """One served face for all cases: each makes repositories of its own."""
-    with github_socket_rig(tmp_path_factory.mktemp("served") / "forge") as rig:
+@pytest.fixture(scope="class")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubRig]:
+    """A face that is served."""
+    with github_socket_rig(tmp_path_factory.mktemp("forge")) as rig:
         yield rig
 
 
@@ -21,8 +21,6 @@ class TestGitHubProviderOverASocket(GitProviderContractTests):
     """GitHubProvider holds to the contract on sockets too. A host of its own address is an Enterprise Server."""
 
     @pytest.fixture
-    def rig(self, served: GitHubRig) -> Iterator[Rig]:
-        """The face with a good credential and nothing due."""
-        token = served.face.token
-        yield served
-        served.face.token = token
+    def rig(self, host: GitHubRig) -> Rig:
+        """One host for all cases: each makes repositories of its own."""
+        return host.renewed()

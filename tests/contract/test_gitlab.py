@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -15,27 +14,46 @@ from gitprovider.testing._merges import (
     NotMergeableCases,
 )
 from gitprovider.testing._protection import ProtectBranchCases
-from tests.rigs import gitlab_rig
+from tests.rigs import GitLabRig, gitlab_rig
+
+
+@pytest.fixture(scope="class")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitLabRig]:
+    """A face of the Free tier."""
+    with gitlab_rig(tmp_path_factory.mktemp("forge")) as rig:
+        yield rig
+
+
+@pytest.fixture(scope="class")
+def premium_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitLabRig]:
+    """A face of the Premium tier."""
+    with gitlab_rig(tmp_path_factory.mktemp("forge"), tier="premium") as rig:
+        yield rig
+
+
+@pytest.fixture(scope="class")
+def computing_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitLabRig]:
+    """A face that computes for three reads at each new head."""
+    with gitlab_rig(tmp_path_factory.mktemp("forge"), mergeable_after=3) as rig:
+        yield rig
 
 
 class TestGitLabProvider(GitProviderContractTests):
     """GitLabProvider holds to the contract on the Free tier, with no gap."""
 
     @pytest.fixture
-    def rig(self, tmp_path: Path) -> Iterator[Rig]:
-        """A face over a forge of its own."""
-        with gitlab_rig(tmp_path / "forge") as rig:
-            yield rig
+    def rig(self, host: GitLabRig) -> Rig:
+        """One host for all cases: each makes repositories of its own."""
+        return host.renewed()
 
 
 class TestProtectionOnPremium(ProtectBranchCases):
     """The other tier changes a rule in place where Free needs a bridge; what comes of it is the same."""
 
     @pytest.fixture
-    def rig(self, tmp_path: Path) -> Iterator[Rig]:
-        """A face of the Premium tier over a forge of its own."""
-        with gitlab_rig(tmp_path / "forge", tier="premium") as rig:
-            yield rig
+    def rig(self, premium_host: GitLabRig) -> Rig:
+        """One host for all cases: each makes repositories of its own."""
+        return premium_host.renewed()
 
 
 class TestMergingWhileMergeabilityIsComputed(
@@ -44,7 +62,6 @@ class TestMergingWhileMergeabilityIsComputed(
     """Every merge waits for three reads, and ends as it does at once."""
 
     @pytest.fixture
-    def rig(self, tmp_path: Path) -> Iterator[Rig]:
-        """A face that computes for three reads at each new head."""
-        with gitlab_rig(tmp_path / "forge", mergeable_after=3) as rig:
-            yield rig
+    def rig(self, computing_host: GitLabRig) -> Rig:
+        """One host for all cases: each makes repositories of its own."""
+        return computing_host.renewed()

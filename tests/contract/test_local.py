@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from gitprovider.local import LocalProvider
 from gitprovider.testing import GitProviderContractTests, Rig
-from tests.rigs import LocalRig
+from tests.rigs import LocalRig, local_rig
+
+
+@pytest.fixture(scope="class")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRig]:
+    """LocalProvider on a forge in a folder."""
+    with local_rig(tmp_path_factory.mktemp("forge")) as rig:
+        yield rig
 
 
 class TestLocalProvider(GitProviderContractTests):
     """LocalProvider holds to the contract, with no gap."""
 
     @pytest.fixture
-    def rig(self, tmp_path: Path) -> Iterator[Rig]:
-        """A forge in a folder of its own."""
-        with LocalProvider(tmp_path / "forge") as provider:
-            yield LocalRig(tmp_path / "forge", provider)
+    def rig(self, host: LocalRig) -> Rig:
+        """One host for all cases: each makes repositories of its own."""
+        return host.renewed()
