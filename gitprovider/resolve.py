@@ -36,7 +36,8 @@ class Verdict(StrEnum):
 
     ``APPLIED``: the host holds what was asked.
     ``NOT_APPLIED``: it does not, and the request can no longer take effect: repeating the call is safe.
-    ``CONFLICT``: the host changed in another way; the detail says what was expected and what is there.
+    ``CONFLICT``: the host changed in another way, or in part of what was asked only; the detail says what was expected
+    and what is there.
     ``UNDECIDED``: too early to tell (``look_again_at``), or nothing that a read can tell (the detail says what to
     look at by hand).
     """
@@ -121,12 +122,20 @@ def resolve(
         looked_at = now()
         seen = look(provider, intent)
         if seen.final or due is None or looked_at >= due:
-            return seen.resolution
+            return _with_steps(seen.resolution, intent)
         if not wait:
             detail = f"too early to tell, the request may still be running: {seen.resolution.detail}"
             return Resolution(verdict=Verdict.UNDECIDED, detail=detail, look_again_at=due)
         _wait(min(interval, (due - looked_at).total_seconds()), sleep)
         interval = min(interval * 2, _MAX_INTERVAL)
+
+
+def _with_steps(found: Resolution, intent: Intent) -> Resolution:
+    """A call of which the host acknowledged a step has changed something, also where the look does not show it."""
+    if found.verdict is not Verdict.NOT_APPLIED or not intent.steps:
+        return found
+    done = ", ".join(intent.steps)
+    return Resolution(verdict=Verdict.CONFLICT, detail=f"{found.detail}, though the host acknowledged: {done}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,11 +216,12 @@ def _protect_branch(provider: InspectableProvider, intent: Intent) -> _Seen:
     if intent.rules is None:
         refuse("error_or_intent", "lacks 'rules', without which protect_branch cannot be looked up")
     rules = _rules(intent.rules)
-    previous = None if intent.previous_rules is None else _rules(intent.previous_rules)
+    nothing = BranchProtection.nothing()
+    previous = nothing if intent.previous_rules is None else _rules(intent.previous_rules)
     held = provider.protection(intent.repo, branch)
     if held is not None and not rules.missing_from(held):
         return _applied(held, f"the branch {branch} is protected as asked")
-    if held == previous:
+    if (held or nothing) == previous:
         return _absent(f"the branch {branch} is protected as it was before" if held else f"nothing protects {branch}")
     if held is None:
         return _conflict(f"nothing protects the branch {branch}, which was protected before", final=False)
@@ -273,9 +283,19 @@ def _unknown_commit(provider: InspectableProvider, intent: Intent, branch: str, 
             f"the files on {branch} are as asked, but no commit since {built_on} made them alone; see its history",
             final=False,
         )
+    if at is None and intent.base_sha is None and (part := _part(provider, intent, head)) > 0:
+        # A host that refuses several files for an empty repository takes one of them first.
+        return _conflict(
+            f"the first commit on {branch} holds {part} of {len(intent.files)} files asked for", final=False
+        )
     if at is None and intent.base_sha is not None:
         return _conflict(f"the branch {branch} is at {head}, whose history lacks {built_on}", final=False)
     return _conflict(f"the branch {branch} moved from {built_on} to {head} without the commit", final=False)
+
+
+def _part(provider: InspectableProvider, intent: Intent, sha: str) -> int:
+    tree = provider.tree(intent.repo, sha)
+    return sum(entry is not None and tree.get(path) == tuple(entry) for path, entry in intent.files.items())
 
 
 def _holds(provider: InspectableProvider, intent: Intent, sha: str) -> bool:

@@ -23,6 +23,7 @@ from gitprovider import (
     PermissionDeniedError,
     ProviderUnavailableError,
     PullRequestState,
+    PutFile,
     Resolution,
     RetryCancelledError,
     Verdict,
@@ -417,6 +418,36 @@ def test_a_first_commit_is_looked_up_in_an_empty_repository(
     assert look(provider, caught.value).verdict is verdict
 
 
+def test_a_first_commit_of_some_of_the_files_is_a_conflict(clock: Clock) -> None:
+    """A host that takes one file first may end there: neither all of it nor nothing, and the detail counts."""
+    provider = MemoryProvider(clock, knows_commit=False)
+    provider.create_repo(REPO)
+    files = [PutFile(path="a", content="a"), PutFile(path="b", content="b")]
+    provider.faults["commit_files"] = "before"
+    with pytest.raises(ProviderUnavailableError) as caught:
+        provider.commit_files(REPO, "main", files, message="Begin")
+    provider.push(REPO, "main", {"a": b"a"}, "Begin")
+    clock.advance(provider.settle)
+
+    resolution = look(provider, caught.value)
+
+    assert resolution.verdict is Verdict.CONFLICT
+    assert "1 of 2 files" in resolution.detail
+
+
+@every_mutation
+def test_an_acknowledged_step_without_the_rest_is_a_conflict(name: str, clock: Clock) -> None:
+    """Where the host acknowledged a step, NOT_APPLIED would be untrue though nothing of the effect is seen."""
+    provider = staged(name, clock)
+    intent = dataclasses.replace(intent_of(lost(provider, name, "before")), steps=("a bridge",))
+    clock.advance(provider.settle)
+
+    resolution = look(provider, intent)
+
+    assert resolution.verdict is Verdict.CONFLICT
+    assert "a bridge" in resolution.detail
+
+
 # Pull requests
 
 
@@ -531,6 +562,16 @@ def test_a_protection_half_way_is_undecided_until_it_has_settled(clock: Clock) -
     late = look(provider, error)
 
     assert (early.verdict, late.verdict) == (Verdict.UNDECIDED, Verdict.CONFLICT)
+
+
+def test_no_rule_and_a_rule_that_demands_nothing_are_the_same(clock: Clock) -> None:
+    """A host may say either of an unprotected branch, before the request and after it."""
+    provider = staged("protect_branch", clock)
+    error = lost(provider, "protect_branch", "before")
+    nothing = dataclasses.replace(intent_of(error), previous_rules=dataclasses.asdict(BranchProtection.nothing()))
+    clock.advance(provider.settle)
+
+    assert look(provider, nothing).verdict is Verdict.NOT_APPLIED
 
 
 def test_a_protection_that_vanished_is_a_conflict(clock: Clock) -> None:
