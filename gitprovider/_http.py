@@ -25,6 +25,7 @@ from gitprovider.errors import (
     UnexpectedResponseError,
 )
 from gitprovider.observe import RequestEvent, emit
+from gitprovider.redact import Redactor
 from gitprovider.retry import parse_retry_after
 
 PAGE_SIZE = 100
@@ -115,7 +116,7 @@ class RemoteOperation(Operation, Generic[_C]):
         *,
         client: _C,
         authenticate: Callable[[RemoteOperation[_C]], None],
-        redact: Callable[[str], str],
+        redact: Callable[[str], str] = Redactor(),
         **known: Any,
     ) -> None:
         super().__init__(name, repo, **known)
