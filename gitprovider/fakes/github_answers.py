@@ -81,6 +81,11 @@ REFUSALS: Mapping[str, Words] = {
             },
         ),
     ),
+    "gh-repo-name": Words(
+        422,
+        "Repository creation failed.",
+        ({"resource": "Repository", "code": "custom", "field": "name", "message": "name is invalid"},),
+    ),
     "gh-no-such-org": Words(404, "Not Found"),
     "gh-visibility-internal": Words(
         422,
@@ -192,6 +197,15 @@ REFUSALS: Mapping[str, Words] = {
 }
 
 
+_KINDS: Mapping[type, str] = {
+    str: "a string",
+    bool: "a boolean",
+    int: "an integer",
+    list: "an array",
+    dict: "an object",
+}
+
+
 class Refusal(Exception):
     """An answer that is not 2xx; a handler raises it by the fact that it follows.
 
@@ -226,8 +240,8 @@ def _filled(entry: Mapping[str, str] | str, words: Mapping[str, object]) -> dict
 
 # What GitHub answers where the forge refused, by the endpoint and the error's class; the first that fits decides.
 _FORGE: Mapping[str, tuple[tuple[type[GitProviderError], str], ...]] = {
-    "POST /user/repos": ((AlreadyExistsError, "gh-name-exists"),),
-    "POST /orgs/{org}/repos": ((AlreadyExistsError, "gh-name-exists"),),
+    "POST /user/repos": ((AlreadyExistsError, "gh-name-exists"), (InvalidRequestError, "gh-repo-name")),
+    "POST /orgs/{org}/repos": ((AlreadyExistsError, "gh-name-exists"), (InvalidRequestError, "gh-repo-name")),
     "GET /repos/{owner}/{repo}/branches/{branch/}": ((NotFoundError, "gh-branch-not-found"),),
     "GET /repos/{owner}/{repo}/branches/{branch/}/protection": ((NotFoundError, "gh-branch-not-found"),),
     "PUT /repos/{owner}/{repo}/branches/{branch/}/protection": ((NotFoundError, "gh-branch-not-found"),),
@@ -296,6 +310,18 @@ def reply(
     return Response(
         status=status, headers={"Content-Type": JSON, **(headers or {})}, body=body, effect=effect, fact=fact
     )
+
+
+def typed(name: str, value: Any, kind: type) -> Any:
+    """``value``, where it is of this JSON type.
+
+    Raises:
+        Refusal: it is of another; ``name`` is said to be wrong.
+    """
+    # A bool is an int to Python, and not to JSON.
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise Refusal("gh-wrong-type", name=name, value=value, kind=_KINDS[kind])
+    return value
 
 
 def page(items: Sequence[Any], fact: str, request: Request, url: str, *, default: int = 30) -> Response:

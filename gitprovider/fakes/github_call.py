@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gitprovider.fakes.github_answers import Refusal
+from gitprovider.fakes.github_answers import Refusal, typed
 from gitprovider.fakes.github_json import Bodies
 from gitprovider.fakes.host import Request
 from gitprovider.local.forge import Forge
@@ -15,8 +15,6 @@ from gitprovider.models import BranchProtection
 
 if TYPE_CHECKING:
     from gitprovider.fakes.github_face import GitHubFace
-
-_KINDS: Mapping[type, str] = {str: "a string", bool: "a boolean", list: "an array", dict: "an object"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +94,6 @@ class Call:
             raise Refusal("gh-not-supplied", names=names, verb="wasn't" if len(absent) == 1 else "weren't")
         for name, kind in {**(optional or {}), **required}.items():
             value = body.get(name)
-            if not isinstance(value, kind) and (value is not None or name in required):
-                raise Refusal("gh-wrong-type", name=name, value=value, kind=_KINDS[kind])
+            if value is not None or name in required:
+                typed(name, value, kind)
         return body

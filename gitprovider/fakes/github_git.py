@@ -316,13 +316,14 @@ def _put_contents(call: Call, path: str) -> Response:
 
 def _held_file(call: Call, branch: str, path: str) -> str | None:
     """The sha of the file that is there, or None; in an empty repository there is none on any branch."""
-    branches = dict(call.forge.branches(call.path))
-    if branch not in branches:
-        if branches:
-            raise Refusal("gh-contents-branch", branch=branch)
+    try:
+        head = call.forge.head(call.path, branch)
+    except NotFoundError:
+        if not objects.is_empty(call.record):
+            raise Refusal("gh-contents-branch", branch=branch) from None
         enforce(call.record, branch, "creation", fact="gh-rule-violation-contents")
         return None
-    found = call.forge.read_entries(call.path, branches[branch], [path])[path]
+    found = call.forge.read_entries(call.path, head, [path])[path]
     return None if found is None else found.sha
 
 
@@ -330,7 +331,7 @@ def _held_file(call: Call, branch: str, path: str) -> str | None:
 
 
 def _refuse_empty(call: Call) -> None:
-    if not call.forge.branches(call.path):
+    if objects.is_empty(call.record):
         raise Refusal("gh-empty-repo")
 
 

@@ -59,6 +59,13 @@ class Comparison:
     commits: tuple[str, ...]
 
 
+def is_empty(record: RepoRecord) -> bool:
+    """Whether the repository has no branch."""
+    with opened(record.git_dir, record.path) as repository:
+        # The default branch first: listing thousands of refs takes far longer than reading one.
+        return repository.head(record.default_branch) is None and not repository.has_branches()
+
+
 def tree_of(record: RepoRecord, name: str) -> str | None:
     """The sha of the tree that a tree's or commit's sha, or a branch's name, leads to; None when there is none."""
     with opened(record.git_dir, record.path) as repository:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gitprovider.fakes.github_answers import Refusal
+from gitprovider.fakes.github_answers import Refusal, typed
 from gitprovider.local.records import Rule
 from gitprovider.models import BranchProtection
 
@@ -68,21 +68,24 @@ def accepted(body: Request, held: Request | None, *, org: bool, logins: frozense
 def _checks(asked: Request) -> dict[str, Any]:
     checks = asked.get("checks")
     if checks is None:
-        checks = [{"context": context} for context in asked.get("contexts") or ()]
+        checks = [{"context": context} for context in typed("contexts", asked.get("contexts") or [], list)]
     # -1 stands for any app, which the answer writes as null; an app left out is one that GitHub picks, and the face
     # knows of none that has reported a check.
     return {
         "strict": bool(asked.get("strict")),
         "checks": [
-            {"context": check["context"], "app_id": check.get("app_id") if check.get("app_id") != -1 else None}
-            for check in checks
+            {
+                "context": typed("context", typed("checks", check, dict).get("context"), str),
+                "app_id": check.get("app_id") if check.get("app_id") != -1 else None,
+            }
+            for check in typed("checks", checks, list)
         ],
     }
 
 
 def _reviews(asked: Request, people: Callable[[Request], dict[str, list[str]]]) -> dict[str, Any]:
     count = asked.get("required_approving_review_count", 1)
-    if not isinstance(count, int) or not 0 <= count <= 6:
+    if not 0 <= typed("required_approving_review_count", count, int) <= 6:
         raise Refusal("gh-protection-approvals", value=count)
     return {
         **{name: bool(asked.get(name)) for name in _REVIEW_FLAGS},
@@ -97,8 +100,15 @@ def _reviews(asked: Request, people: Callable[[Request], dict[str, list[str]]]) 
 
 def _people(logins: frozenset[str]) -> Callable[[Request], dict[str, list[str]]]:
     def known(named: Request) -> dict[str, list[str]]:
-        users = [login for login in named.get("users") or () if login in logins]
-        return {"users": users, "teams": list(named.get("teams") or ()), "apps": list(named.get("apps") or ())}
+        def listed(kind: str) -> list[str]:
+            return [typed(kind, one, str) for one in typed(kind, named.get(kind) or [], list)]
+
+        typed("restrictions", named, dict)
+        return {
+            "users": [login for login in listed("users") if login in logins],
+            "teams": listed("teams"),
+            "apps": listed("apps"),
+        }
 
     return known
 

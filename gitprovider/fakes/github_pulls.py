@@ -6,10 +6,10 @@ from contextlib import suppress
 from typing import Any
 
 from gitprovider.enums import MergeMethod, NotMergeableReason, PullRequestState
-from gitprovider.errors import AlreadyExistsError, ConflictError, GitProviderError, NotMergeableError
+from gitprovider.errors import AlreadyExistsError, ConflictError, GitProviderError, NotFoundError, NotMergeableError
 from gitprovider.fakes import github_objects as objects
 from gitprovider.fakes import github_protection as protection
-from gitprovider.fakes.github_answers import MERGE_REFUSALS, Refusal, page, reply
+from gitprovider.fakes.github_answers import MERGE_REFUSALS, Refusal, page, reply, typed
 from gitprovider.fakes.github_call import Call
 from gitprovider.fakes.github_json import Body, Mergeability, is_private, setting, stamp
 from gitprovider.fakes.github_rules import enforce
@@ -47,10 +47,9 @@ def _list_pulls(call: Call) -> Response:
 def _create_pull(call: Call) -> Response:
     asked = call.fields({"title": str, "head": str, "base": str}, {"body": str, "draft": bool})
     head, base = _own_branch(call, asked["head"]), asked["base"]
-    branches = dict(call.forge.branches(call.path))
-    if head not in branches or call.face.lagging.strikes(("ref", call.record.id, head)):
+    if not _is_branch(call, head) or call.face.lagging.strikes(("ref", call.record.id, head)):
         raise Refusal("gh-head-invalid")
-    if base not in branches:
+    if not _is_branch(call, base):
         raise Refusal("gh-base-invalid")
     if asked.get("draft") and call.face.plan == "free" and is_private(call.record):
         raise Refusal("gh-no-drafts")
@@ -118,7 +117,7 @@ def _add_labels(call: Call, number: str) -> Response:
     # GitHub takes the bare list too.
     labels = asked if isinstance(asked, list) else call.fields({"labels": list})["labels"]
     pull = _pull(call, number)
-    names = [label["name"] if isinstance(label, dict) else label for label in labels]
+    names = [typed("labels", label.get("name") if isinstance(label, dict) else label, str) for label in labels]
     wanted = list(dict.fromkeys([*pull.labels, *names]))
     call.forge.update_pull_request(call.path, pull.number, labels=wanted)
     bodies = [{**call.bodies.label(call.record, name), "archived_at": None} for name in wanted]
@@ -133,7 +132,7 @@ def _add_labels(call: Call, number: str) -> Response:
 def _request_reviewers(call: Call, number: str) -> Response:
     asked = call.fields({}, {"reviewers": list, "team_reviewers": list})
     pull = _pull(call, number)
-    names = asked.get("reviewers") or []
+    names = [typed("reviewers", name, str) for name in asked.get("reviewers") or ()]
     if call.face.login.lower() in {name.lower() for name in names}:
         raise Refusal("gh-review-author")
     if asked.get("team_reviewers") or not call.face.logins.issuperset(names):
@@ -152,6 +151,14 @@ def _pull(call: Call, number: str) -> PullRecord:
     if not number.isdecimal() or len(number) > 15:
         raise Refusal("gh-pull-missing")
     return call.forge.pull_request(call.path, int(number))
+
+
+def _is_branch(call: Call, name: str) -> bool:
+    try:
+        call.forge.head(call.path, name)
+    except NotFoundError:
+        return False
+    return True
 
 
 def _own_branch(call: Call, head: str) -> str:

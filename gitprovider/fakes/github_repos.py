@@ -18,6 +18,8 @@ from gitprovider.local.rules import matches
 
 ROUTES = Routes()
 
+_MAX_NAME = 100
+
 
 # Accounts and Apps
 
@@ -96,6 +98,8 @@ def _create_org_repo(call: Call, org: str) -> Response:
 def _create(call: Call, owner: str, asked: Body, visibility: Visibility) -> Response:
     # What a name may not hold becomes a dash, without a word.
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", asked["name"])
+    if len(name) > _MAX_NAME:
+        raise Refusal("gh-repo-name")
     record = call.forge.create_repo(
         f"{owner}/{name}",
         description=asked.get("description") or "",

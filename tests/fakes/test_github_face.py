@@ -901,3 +901,50 @@ def test_threads_that_create_the_same_branch_have_one_winner(hub: Hand) -> None:
 
     assert sorted(hand.last.status for hand in hands) == [201] + [422] * 7
     assert sum(hand.last.effect for hand in hands) == 1
+
+
+_JUNK: tuple[Any, ...] = (None, 0, "\x00", "../..", [1], [{}], {"users": 1}, {"checks": [1]}, "a" * 300)
+_FIELDS = {
+    "POST /user/repos": ("name", "description", "private", "auto_init"),
+    "POST /orgs/{org}/repos": ("name", "visibility"),
+    "POST /repos/{owner}/{repo}/git/refs": ("ref", "sha"),
+    "PATCH /repos/{owner}/{repo}/git/refs/{ref/}": ("sha", "force"),
+    "POST /repos/{owner}/{repo}/git/blobs": ("content", "encoding"),
+    "POST /repos/{owner}/{repo}/git/trees": ("base_tree", "tree"),
+    "POST /repos/{owner}/{repo}/git/commits": ("message", "tree", "parents", "author", "committer"),
+    "PUT /repos/{owner}/{repo}/contents/{path/}": ("message", "content", "sha", "branch", "author"),
+    "PUT /repos/{owner}/{repo}/branches/{branch/}/protection": tuple(PROTECTION),
+    "POST /repos/{owner}/{repo}/pulls": ("title", "head", "base", "body", "draft"),
+    "PUT /repos/{owner}/{repo}/pulls/{number}/merge": ("sha", "merge_method", "commit_title", "commit_message"),
+    "POST /repos/{owner}/{repo}/issues/{number}/labels": ("labels",),
+    "POST /repos/{owner}/{repo}/pulls/{number}/requested_reviewers": ("reviewers", "team_reviewers"),
+}
+
+
+def test_whatever_a_field_holds_the_face_answers(hub: Hand) -> None:
+    """A value of another kind is a refusal in GitHub's words, or is taken: the face never breaks."""
+    sha = hub.head("acme/widgets", "main")
+    hub.branch("acme/widgets", "topic", sha)
+    hub.commit("acme/widgets", "topic", {"a": "a"})
+    hub.pull("acme/widgets", "topic", draft=True)
+    tree = hub.get(f"{R}/git/commits/{sha}")["tree"]["sha"]
+    whole = {
+        "name": "n",
+        "ref": "refs/heads/z",
+        "message": "m",
+        "content": "",
+        "title": "t",
+        "head": "topic",
+        **PROTECTION,
+    }
+    whole |= {"sha": sha, "tree": tree, "base": "main", "labels": ["x"]}
+    parts = {"owner": "acme", "repo": "widgets", "org": "acme", "ref/": "heads/topic", "path/": "f", "branch/": "main"}
+
+    for route, names in _FIELDS.items():
+        method, template = route.split(" ")
+        path = template.format_map({**parts, "number": "1"})
+        for name in names:
+            for value in _JUNK:
+                hub.send(method, path, {**whole, name: value})
+
+    assert {answer.status for _, answer in hub.seen} <= {200, 201, 400, 404, 405, 409, 422}
