@@ -186,7 +186,7 @@ def test_a_branch_that_moves_after_the_merge_stays(provider: LocalProvider) -> N
         provider.forge.commit_changes(REPO, "topic", [PutFile(path="late", content="x")], message="late")
         return merged
 
-    provider.forge.merge = busy  # type: ignore[method-assign]
+    provider.forge.merge = busy  # type: ignore[method-assign]  # a fault is put in its place
 
     with pytest.raises(HeadMovedError) as caught:
         provider.merge_pull_request(REPO, number, delete_source_branch=True)
@@ -215,7 +215,7 @@ def test_somebody_merges_it_at_the_same_time(provider: LocalProvider) -> None:
         merge(REPO, number, method=MergeMethod.SQUASH)
         return merge(*args, **kwargs)
 
-    provider.forge.merge = late  # type: ignore[method-assign]
+    provider.forge.merge = late  # type: ignore[method-assign]  # a fault is put in its place
 
     assert provider.merge_pull_request(REPO, number) == MergeResult(
         sha=provider.head(REPO, "main"), already_merged=True
@@ -248,7 +248,7 @@ def test_arguments_of_the_wrong_kind(provider: LocalProvider) -> None:
     with pytest.raises(InvalidRequestError, match="rules"):
         provider.protect_branch(REPO, "main", rules)
     with pytest.raises(InvalidRequestError, match="repo"):
-        provider.get_repo(None)  # type: ignore[arg-type]
+        provider.get_repo(None)  # type: ignore[arg-type]  # the wrong type is what is tried
 
 
 @pytest.mark.parametrize(
@@ -266,8 +266,8 @@ def test_what_nobody_foresaw(
     def fail(*args: Any, **kwargs: Any) -> Any:
         raise raised
 
-    provider.forge.branches = fail  # type: ignore[method-assign]
-    provider.forge.commit_changes = fail  # type: ignore[method-assign]
+    provider.forge.branches = fail  # type: ignore[method-assign]  # a fault is put in its place
+    provider.forge.commit_changes = fail  # type: ignore[method-assign]  # a fault is put in its place
 
     with pytest.raises(error) as read:
         provider.list_branches(REPO)

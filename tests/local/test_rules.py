@@ -280,7 +280,7 @@ def test_protecting_at_the_same_time_loses_nothing(provider: LocalProvider) -> N
         tighten(path, branch, asked)
         return tighten(path, branch, protection)
 
-    provider.forge.tighten = interrupted  # type: ignore[method-assign]
+    provider.forge.tighten = interrupted  # type: ignore[method-assign]  # a fault is put in its place
 
     held = provider.protect_branch(REPO, "main", BranchProtection(block_deletion=True))
 
