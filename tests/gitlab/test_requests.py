@@ -8,7 +8,7 @@ import pytest
 
 from gitprovider.enums import MergeMethod
 from gitprovider.gitlab import GitLabProvider
-from gitprovider.models import BranchProtection, DeleteFile, MoveFile, PutFile
+from gitprovider.models import BranchProtection, DeleteFile, FileChange, MoveFile, PutFile
 from tests.gitlab.world import REPO, World
 
 Make = Callable[..., World]
@@ -139,7 +139,7 @@ def test_commit_files_is_two_up_to_a_hundred_paths(
 def test_commit_files_is_two_whatever_the_changes_are(world: World, provider: GitLabProvider) -> None:
     """Modes, deletions, moves and binary files take no request of their own."""
     world.commit("main", {"gone": b"1", "from": b"2", "run": b"3"})
-    changes = [
+    changes: list[FileChange] = [
         PutFile(path="new/bin", content=b"\0\xff", executable=True),
         PutFile(path="run", content=b"4"),
         DeleteFile(path="gone"),

@@ -1,0 +1,612 @@
+"""The table of refusals: each row by an example, and every exception class of python-gitlab and requests."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import gitlab.exceptions
+import pytest
+import requests
+import responses
+import urllib3
+
+from gitprovider._http import Answer, BodyError, ForeignOriginError, RemoteOperation, StatusError
+from gitprovider.enums import Outcome
+from gitprovider.errors import (
+    AlreadyExistsError,
+    AuthenticationError,
+    ConflictError,
+    GitProviderError,
+    HeadMovedError,
+    InvalidRequestError,
+    NotFoundError,
+    NotMergeableError,
+    PermissionDeniedError,
+    ProviderUnavailableError,
+    RateLimitedError,
+    RepoMovedError,
+    UnexpectedResponseError,
+)
+from gitprovider.gitlab import translate
+from gitprovider.gitlab.translate import GraphQLError, is_retryable_read_error, message_of
+
+FACTS = Path(__file__).parent.parent / "hosts" / "facts.jsonl"
+ANY = "GET /projects/{project}/anything"
+Meaning = type[GitProviderError]
+
+
+def an_operation(endpoint: str = ANY) -> RemoteOperation[Any]:
+    op: RemoteOperation[Any] = RemoteOperation(
+        "create_branch",
+        "acme/widgets",
+        client=None,
+        authenticate=lambda op: None,
+        provider="gitlab",
+        host="gitlab.com",
+        translate=translate.translate,
+        mutation=True,
+    )
+    op.method, op.endpoint = endpoint.split(" ", 1)
+    return op
+
+
+def meaning(exc: Exception, endpoint: str = ANY) -> GitProviderError:
+    return translate.translate(exc, an_operation(endpoint))
+
+
+def refusal(status: int, data: Any, headers: dict[str, str] | None = None) -> StatusError:
+    text = data if isinstance(data, str) else json.dumps(data)
+    return StatusError(
+        Answer(status=status, headers=headers or {}, data=None if isinstance(data, str) else data, text=text)
+    )
+
+
+def said(message: Any) -> dict[str, Any]:
+    return {"message": message}
+
+
+# Status, body, meaning, and the row's fact, for each row at least once.
+EXAMPLES: list[tuple[str, str, int, Any, Meaning, Outcome]] = [
+    (
+        "gl-moved-write",
+        translate.MERGE,
+        405,
+        said("Non GET methods are not allowed for moved projects"),
+        RepoMovedError,
+        Outcome.NOT_APPLIED,
+    ),
+    ("gl-moved-read", ANY, 301, said("moved permanently to …"), RepoMovedError, Outcome.NOT_APPLIED),
+    ("gl-request-timeout", ANY, 408, "<html>", ProviderUnavailableError, Outcome.UNKNOWN),
+    (
+        "gl-limit-application",
+        ANY,
+        429,
+        said({"error": "This endpoint has been requested too many times."}),
+        RateLimitedError,
+        Outcome.NOT_APPLIED,
+    ),
+    ("gl-limit-rack", ANY, 429, "Retry later\n", RateLimitedError, Outcome.NOT_APPLIED),
+    (
+        "gl-token-revoked",
+        ANY,
+        401,
+        {"error": "invalid_token", "error_description": "Token was revoked."},
+        AuthenticationError,
+        Outcome.NOT_APPLIED,
+    ),
+    (
+        "gl-token-revoked",
+        translate.MERGE,
+        401,
+        {"error": "invalid_token", "error_description": "Token is expired."},
+        AuthenticationError,
+        Outcome.NOT_APPLIED,
+    ),
+    (
+        "gl-merge-unauthorized",
+        translate.MERGE,
+        401,
+        said("401 Unauthorized"),
+        PermissionDeniedError,
+        Outcome.NOT_APPLIED,
+    ),
+    ("gl-unauthorized", ANY, 401, said("401 Unauthorized"), AuthenticationError, Outcome.NOT_APPLIED),
+    (
+        "gl-unauthorized",
+        "POST /api/graphql",
+        401,
+        {"errors": [{"message": "Invalid token"}]},
+        AuthenticationError,
+        Outcome.NOT_APPLIED,
+    ),
+    (
+        "gl-insufficient-scope",
+        ANY,
+        403,
+        {"error": "insufficient_scope", "error_description": "The request requires higher privileges.", "scope": "api"},
+        PermissionDeniedError,
+        Outcome.NOT_APPLIED,
+    ),
+    (
+        "gl-push-denied",
+        translate.COMMITS,
+        403,
+        said("403 Forbidden - You are not allowed to push into this branch"),
+        PermissionDeniedError,
+        Outcome.NOT_APPLIED,
+    ),
+    (
+        "gl-push-denied",
+        translate.COMMITS,
+        400,
+        said("You are not allowed to push into this branch"),
+        PermissionDeniedError,
+        Outcome.NOT_APPLIED,
+    ),
+    (
+        "gl-protected-name",
+        translate.BRANCHES,
+        400,
+        said("You are not allowed to create protected branches on this project."),
+        PermissionDeniedError,
+        Outcome.NOT_APPLIED,
+    ),
+    (
+        "gl-protected-name",
+        translate.BRANCHES,
+        400,
+        said("You can only use an existing protected branch ref as the basis of a new protected branch."),
+        PermissionDeniedError,
+        Outcome.NOT_APPLIED,
+    ),
+    ("gl-forbidden", ANY, 403, said("403 Forbidden"), PermissionDeniedError, Outcome.NOT_APPLIED),
+    (
+        "gl-project-pending-deletion",
+        translate.PROJECTS,
+        400,
+        said({"base": ["The project is still being deleted. Please try again later."], "limit_reached": []}),
+        AlreadyExistsError,
+        Outcome.NOT_APPLIED,
+    ),
+    (
+        "gl-project-taken",
+        translate.PROJECTS,
+        400,
+        said(
+            {
+                "project_namespace.name": ["has already been taken"],
+                "path": ["has already been taken"],
+                "limit_reached": [],
+            }
+        ),
+        AlreadyExistsError,
+        Outcome.NOT_APPLIED,
+    ),
+    (
+        "gl-project-failed",
+        translate.PROJECTS,
+        400,
+        said(
+            {
+                "base": ["Failed to create repository via gitlab-shell", "Failed to create repository"],
+                "limit_reached": [],
+            }
+        ),
+        ProviderUnavailableError,
+        Outcome.UNKNOWN,
+    ),
+    (
+        "gl-namespace-invalid",
+        translate.PROJECTS,
+        400,
+        said({"namespace": ["is not valid"]}),
+        PermissionDeniedError,
+        Outcome.NOT_APPLIED,
+    ),
+    (
+        "gl-visibility-restricted",
+        translate.PROJECTS,
+        400,
+        said({"visibility_level": ["public has been restricted by your GitLab administrator"], "limit_reached": []}),
+        PermissionDeniedError,
+        Outcome.NOT_APPLIED,
+    ),
+    (
+        "gl-project-limit",
+        translate.PROJECTS,
+        400,
+        said({"limit_reached": ["Your project limit is 0 projects! Please contact your administrator"]}),
+        PermissionDeniedError,
+        Outcome.NOT_APPLIED,
+    ),
+    (
+        "gl-branch-exists",
+        translate.BRANCHES,
+        400,
+        said("Branch already exists"),
+        AlreadyExistsError,
+        Outcome.NOT_APPLIED,
+    ),
+    (
+        "gl-branch-prefix",
+        translate.BRANCHES,
+        400,
+        said("Failed to create branch 'a/b': Branch name conflicts with existing branch hierarchy."),
+        ConflictError,
+        Outcome.NOT_APPLIED,
+    ),
+    (
+        "gl-branch-prefix",
+        translate.BRANCHES,
+        400,
+        said("Failed to create branch 'a/b': 13:cannot lock ref 'refs/heads/a/b'"),
+        ConflictError,
+        Outcome.NOT_APPLIED,
+    ),
+    (
+        "gl-branch-ref",
+        translate.BRANCHES,
+        400,
+        said("Failed to create branch 'x': invalid reference name '1111'"),
+        NotFoundError,
+        Outcome.NOT_APPLIED,
+    ),
+    (
+        "gl-branch-ref",
+        translate.BRANCHES,
+        400,
+        said("Invalid reference name: 1111"),
+        NotFoundError,
+        Outcome.NOT_APPLIED,
+    ),
+    (
+        "gl-push-rule",
+        translate.BRANCHES,
+        400,
+        said("Branch name does not follow the pattern '(feat|fix)/*'"),
+        PermissionDeniedError,
+        Outcome.NOT_APPLIED,
+    ),
+    (
+        "gl-push-rule",
+        translate.COMMITS,
+        400,
+        said("Commit message does not follow the pattern '^feat'"),
+        PermissionDeniedError,
+        Outcome.NOT_APPLIED,
+    ),
+    (
+        "gl-commit-no-branch",
+        translate.COMMITS,
+        400,
+        said("You can only create or edit files when you are on a branch"),
+        NotFoundError,
+        Outcome.NOT_APPLIED,
+    ),
+    (
+        "gl-commit-moved",
+        translate.COMMITS,
+        400,
+        said("Could not update refs/heads/main. Please refresh and try again."),
+        HeadMovedError,
+        Outcome.NOT_APPLIED,
+    ),
+    (
+        "gl-commit-moved",
+        translate.COMMITS,
+        400,
+        said("A file with this name already exists"),
+        HeadMovedError,
+        Outcome.NOT_APPLIED,
+    ),
+    (
+        "gl-commit-moved",
+        translate.COMMITS,
+        400,
+        said("A file with this name doesn't exist"),
+        HeadMovedError,
+        Outcome.NOT_APPLIED,
+    ),
+    (
+        "gl-commit-path",
+        translate.COMMITS,
+        400,
+        said("A directory with this name already exists"),
+        InvalidRequestError,
+        Outcome.NOT_APPLIED,
+    ),
+    (
+        "gl-mr-exists",
+        translate.MERGE_REQUESTS,
+        409,
+        said(["Another open merge request already exists for this source branch: !7"]),
+        AlreadyExistsError,
+        Outcome.NOT_APPLIED,
+    ),
+    (
+        "gl-mr-source-missing",
+        translate.MERGE_REQUESTS,
+        400,
+        said({"source_branch": ["does not exist"]}),
+        NotFoundError,
+        Outcome.NOT_APPLIED,
+    ),
+    (
+        "gl-mr-target-missing",
+        translate.MERGE_REQUESTS,
+        400,
+        said({"target_branch": ["does not exist"]}),
+        NotFoundError,
+        Outcome.NOT_APPLIED,
+    ),
+    (
+        "gl-merge-sha",
+        translate.MERGE,
+        409,
+        said("SHA does not match HEAD of source branch: 2222"),
+        HeadMovedError,
+        Outcome.NOT_APPLIED,
+    ),
+    ("gl-merge-refused", translate.MERGE, 405, said("405 Method Not Allowed"), NotMergeableError, Outcome.NOT_APPLIED),
+    ("gl-merge-refused", translate.MERGE, 406, said("Branch cannot be merged"), NotMergeableError, Outcome.NOT_APPLIED),
+    ("gl-merge-refused", translate.MERGE, 422, said("Branch cannot be merged"), NotMergeableError, Outcome.NOT_APPLIED),
+    (
+        "gl-protected-exists",
+        translate.PROTECT,
+        409,
+        said("Protected branch 'main' already exists"),
+        AlreadyExistsError,
+        Outcome.NOT_APPLIED,
+    ),
+    (
+        "gl-protected-exists",
+        translate.PROTECT,
+        500,
+        said("Protected branch 'main' already exists"),
+        AlreadyExistsError,
+        Outcome.NOT_APPLIED,
+    ),
+    ("gl-route-missing", ANY, 404, {"error": "404 Not Found"}, NotFoundError, Outcome.NOT_APPLIED),
+    (
+        "gl-namespace-missing",
+        "GET /namespaces/{namespace}",
+        404,
+        said("404 Namespace Not Found"),
+        NotFoundError,
+        Outcome.NOT_APPLIED,
+    ),
+    ("gl-project-missing", ANY, 404, said("404 Project Not Found"), NotFoundError, Outcome.NOT_APPLIED),
+    ("gl-not-found", ANY, 404, said("404 Not found"), NotFoundError, Outcome.NOT_APPLIED),
+    ("gl-conflict", ANY, 409, said("409 Conflict"), ConflictError, Outcome.NOT_APPLIED),
+    ("gl-server-error", ANY, 500, said("500 Internal Server Error"), ProviderUnavailableError, Outcome.UNKNOWN),
+    ("gl-server-error", ANY, 524, "<html>", ProviderUnavailableError, Outcome.UNKNOWN),
+    ("gl-bad-request", ANY, 400, {"error": "branch is missing"}, InvalidRequestError, Outcome.NOT_APPLIED),
+    ("gl-bad-request", ANY, 414, "<html>414</html>", InvalidRequestError, Outcome.NOT_APPLIED),
+]
+
+
+@pytest.mark.parametrize(
+    ("fact", "endpoint", "status", "body", "kind", "outcome"),
+    EXAMPLES,
+    ids=[f"{fact}-{number}" for number, (fact, *_) in enumerate(EXAMPLES)],
+)
+def test_a_refusal_has_its_meaning(
+    fact: str, endpoint: str, status: int, body: Any, kind: Meaning, outcome: Outcome
+) -> None:
+    """The class, the outcome at the effect step, the status; and it is the row of that fact which decides."""
+    error = meaning(refusal(status, body, {"x-request-id": "01HZ"}), endpoint)
+
+    assert type(error) is kind
+    assert (error.outcome, error.status, error.request_id) == (outcome, status, "01HZ")
+    message = message_of(refusal(status, body).answer)
+    assert next(row.fact for row in translate.TABLE if row.fits(endpoint, status, message)) == fact
+
+
+def test_every_row_has_an_example_and_a_recorded_fact() -> None:
+    """A row that nothing pins down is a guess."""
+    facts = {json.loads(line)["id"] for line in FACTS.read_text(encoding="utf-8").splitlines()}
+
+    rows = {row.fact for row in translate.TABLE}
+
+    assert rows == {example[0] for example in EXAMPLES}
+    assert rows <= facts
+
+
+def test_no_row_is_hidden_by_one_above_it() -> None:
+    """A row that no answer can reach is dead."""
+    reached = {
+        next(
+            number
+            for number, row in enumerate(translate.TABLE)
+            if row.fits(endpoint, status, message_of(refusal(status, body).answer))
+        )
+        for _, endpoint, status, body, _, _ in EXAMPLES
+    }
+
+    assert reached == set(range(len(translate.TABLE)))
+
+
+def test_every_endpoint_of_the_table_is_one_that_is_used() -> None:
+    """A row for an endpoint under another name would never fit."""
+    sources = "".join(file.read_text(encoding="utf-8") for file in Path(inspect.getfile(translate)).parent.glob("*.py"))
+    templates = set(re.findall(r'"(/[\w/{}]+)"', sources)) | {
+        template.replace("{{", "{").replace("}}", "}") for template in re.findall(r'f"\{\w+\}(/[\w/{}]+)"', sources)
+    }
+
+    for row in translate.TABLE:
+        path = row.endpoint.partition(" ")[2]
+        assert not path or any(path.endswith(template) for template in templates), row.endpoint
+
+
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [
+        (said("404 Project Not Found"), "404 Project Not Found"),
+        (said(["one", "two"]), "one; two"),
+        (
+            said({"path": ["has already been taken", "is bad"], "limit_reached": []}),
+            "path has already been taken; path is bad",
+        ),
+        (said({"base": ["Something failed"]}), "Something failed"),
+        (said({"error": "too many"}), "too many"),
+        (said({"a": {"b": ["c"]}}), "a.b c"),
+        (said(["same", "same"]), "same"),
+        ({"error": "branch is missing"}, "branch is missing"),
+        (
+            {"error": "insufficient_scope", "error_description": "More is needed.", "scope": "api"},
+            "insufficient_scope: More is needed.",
+        ),
+        ({"errors": [{"message": "Invalid token"}]}, "Invalid token"),
+        (said(None), "the host answered 400 with a page instead of JSON"),
+        ({}, "the host answered 400 with a page instead of JSON"),
+        ("<html><title>not found</title></html>", "the host answered 400 with a page instead of JSON"),
+        ("Retry later\n", "Retry later"),
+        ("", "the host answered 400 without a message"),
+        (["odd"], '["odd"]'),
+        ("x" * 900, "x" * 300),
+    ],
+)
+def test_a_message_of_any_shape_is_one_line(data: Any, line: str) -> None:
+    """GL-X-03: a string, a list, an object of lists, a page; limit_reached counts only when it says something."""
+    answer = refusal(400, data).answer
+    if data in ({}, {"message": None}):
+        answer = Answer(status=400, data=data, text="<html>", headers={})
+
+    assert message_of(answer) == line
+
+
+def test_a_page_s_words_decide_nothing() -> None:
+    """GL-GR-04: "already exists" on a proxy's page is not GitLab's word."""
+    error = meaning(refusal(400, "<html>Branch already exists</html>"), translate.BRANCHES)
+
+    assert type(error) is InvalidRequestError
+
+
+@pytest.mark.parametrize(
+    ("kind", "meant", "outcome", "retryable"),
+    [
+        ("", ProviderUnavailableError, Outcome.UNKNOWN, True),
+        ("RATE_LIMITED", RateLimitedError, Outcome.NOT_APPLIED, True),
+        ("NOT_FOUND", NotFoundError, Outcome.NOT_APPLIED, False),
+        ("FORBIDDEN", PermissionDeniedError, Outcome.NOT_APPLIED, False),
+        ("UNDEFINEDFIELD", InvalidRequestError, Outcome.NOT_APPLIED, False),
+    ],
+)
+def test_a_graphql_error_is_decided_by_its_type(kind: str, meant: Meaning, outcome: Outcome, retryable: bool) -> None:
+    """Status 200 says nothing; without a type it is the host's own failure."""
+    error = meaning(GraphQLError(Answer(status=200, data={}), kind, "Query failed"))
+
+    assert type(error) is meant
+    assert error.outcome is outcome
+    assert error.transient is retryable
+
+
+def sdk_errors() -> list[type[gitlab.exceptions.GitlabError]]:
+    return [
+        kind
+        for _, kind in inspect.getmembers(gitlab.exceptions, inspect.isclass)
+        if issubclass(kind, gitlab.exceptions.GitlabError)
+    ]
+
+
+@pytest.mark.parametrize("kind", sdk_errors())
+@pytest.mark.parametrize(
+    ("status", "meant"),
+    [(404, NotFoundError), (429, RateLimitedError), (500, ProviderUnavailableError), (None, UnexpectedResponseError)],
+)
+def test_every_class_of_python_gitlab_is_translated_by_its_status(
+    kind: type[gitlab.exceptions.GitlabError], status: int | None, meant: Meaning
+) -> None:
+    """Its class names the manager, not the cause."""
+    error = meaning(kind("404 Not found", status, b'{"message": "404 Not found"}'))
+
+    if kind is gitlab.exceptions.RedirectError:
+        meant = RepoMovedError
+    assert type(error) is meant
+    assert error.status == (None if kind is gitlab.exceptions.RedirectError else status)
+
+
+def requests_errors() -> list[type[requests.RequestException]]:
+    return [
+        kind
+        for _, kind in inspect.getmembers(requests.exceptions, inspect.isclass)
+        if issubclass(kind, requests.RequestException)
+    ]
+
+
+_NEVER_SENT = (
+    "ConnectTimeout",
+    "ProxyError",
+    "InvalidHeader",
+    "InvalidProxyURL",
+    "InvalidSchema",
+    "InvalidURL",
+    "MissingSchema",
+    "SSLError",
+    "URLRequired",
+)
+
+
+@pytest.mark.parametrize("kind", requests_errors())
+def test_every_class_of_requests_is_translated(kind: type[requests.RequestException]) -> None:
+    """What certainly never left is NOT_APPLIED, everything else is UNKNOWN; the class decides, never the text."""
+    exc = kind("x", "y", 0) if issubclass(kind, json.JSONDecodeError) else kind("404 Not found")
+
+    error = meaning(exc)
+
+    assert isinstance(error, ProviderUnavailableError | InvalidRequestError)
+    never_sent = any(base.__name__ in _NEVER_SENT for base in kind.__mro__)
+    assert error.outcome is (Outcome.NOT_APPLIED if never_sent else Outcome.UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    ("exc", "meant", "outcome"),
+    [
+        (ForeignOriginError(), UnexpectedResponseError, Outcome.NOT_APPLIED),
+        (BodyError("no JSON", Answer(status=200)), UnexpectedResponseError, Outcome.UNKNOWN),
+        (urllib3.exceptions.ProtocolError("broken"), ProviderUnavailableError, Outcome.UNKNOWN),
+        (ConnectionResetError(104, "reset"), ProviderUnavailableError, Outcome.UNKNOWN),
+        (KeyError("id"), UnexpectedResponseError, Outcome.UNKNOWN),
+        (RecursionError(), UnexpectedResponseError, Outcome.UNKNOWN),
+    ],
+)
+def test_whatever_else_is_raised_is_translated(exc: Exception, meant: Meaning, outcome: Outcome) -> None:
+    """Nothing foreign leaves a provider."""
+    error = meaning(exc)
+
+    assert type(error) is meant
+    assert error.outcome is outcome
+
+
+def test_rate_limits_are_retryable_unless_python_gitlab_sees_to_them() -> None:
+    """With obey_rate_limit it has waited already."""
+    limited = meaning(refusal(429, "Retry later"))
+    lost = meaning(refusal(500, ""))
+    lost.outcome = Outcome.NOT_APPLIED
+
+    assert is_retryable_read_error(limited)
+    assert not is_retryable_read_error(limited, obey_rate_limit=True)
+    assert is_retryable_read_error(lost, obey_rate_limit=True)
+    assert not is_retryable_read_error(meaning(refusal(404, "")))
+    assert not is_retryable_read_error(KeyError("x"))
+
+
+def test_a_host_s_text_is_redacted_and_shortened(rsps: responses.RequestsMock) -> None:
+    """GitLab echoes import URLs with their passwords."""
+    from gitprovider.gitlab import GitLabProvider
+
+    rsps.get(
+        "https://gitlab.com/api/v4/projects/acme%2Fwidgets",
+        status=400,
+        json=said("bad import https://user:hunter2@example.org/x.git " + "y" * 900),
+    )
+
+    with pytest.raises(InvalidRequestError) as caught:
+        GitLabProvider(private_token="glpat-0123456789abcdefghij").get_repo("acme/widgets")
+
+    assert "hunter2" not in repr(vars(caught.value)) + repr(caught.value.__cause__)
+    assert len(caught.value.message) <= 500
