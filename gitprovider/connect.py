@@ -77,7 +77,7 @@ class _Host:
 _REMOTE = frozenset({"timeout", "verify", "retry", "allow_http", "on_event", "settle"})
 _HOSTS = {
     "local": _Host(
-        "gitprovider.local", "LocalProvider", "gitprovider[local]", frozenset({"on_event", "settle"}),
+        "gitprovider.local", "LocalProvider", "gitprovider[local]", frozenset({"timeout", "on_event", "settle"}),
     ),
     "github": _Host(
         "gitprovider.github", "GitHubProvider", "PyGithub", _REMOTE, "https://github.com", "GH_HOST", "GITHUB_TOKEN",

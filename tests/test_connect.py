@@ -1,7 +1,9 @@
 """connect and connect_repo: which provider they build, from what, and what they refuse."""
 
+import sqlite3
 import sys
 import traceback
+from contextlib import closing
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,6 +14,7 @@ from gitprovider import (
     AuthenticationError,
     GitProviderError,
     InvalidRequestError,
+    ProviderUnavailableError,
     RetryOptions,
     connect,
     connect_repo,
@@ -101,6 +104,18 @@ def test_options_reach_the_provider(tmp_path: Path) -> None:
             assert (client.timeout, client.ssl_verify) == (3, False)
 
 
+def test_the_local_forge_waits_as_long_as_it_is_told(tmp_path: Path) -> None:
+    """timeout= is how long a write waits for its turn; then nothing was applied, and trying again is safe."""
+    with connect("local", root=tmp_path, timeout=0, environ={}) as provider:
+        provider.create_repo("acme/widgets")
+        with closing(sqlite3.connect(tmp_path / "forge.sqlite3", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(ProviderUnavailableError) as caught:
+                provider.create_repo("acme/gadgets")
+
+    assert caught.value.retryable
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "argument"),
     [
@@ -111,7 +126,8 @@ def test_options_reach_the_provider(tmp_path: Path) -> None:
         ("local", {"root": 7}, "root"),
         ("local", {"root": "x", "url": "https://h.example"}, "url"),
         ("local", {"root": "x", "token": TOKEN}, "token"),
-        ("local", {"root": "x", "timeout": 3}, "timeout"),
+        ("local", {"root": "x", "verify": True}, "verify"),
+        ("local", {"root": "x", "timeout": -1}, "timeout"),
         ("github", {"root": "x"}, "root"),
         ("github", {"token": TOKEN, "obey_rate_limit": True}, "obey_rate_limit"),
         ("github", {"token": ""}, "token"),

@@ -39,9 +39,8 @@ class App:
         """The provider that the options name, else ``default``, else the environment's, else the local one."""
         name = self.provider_name or default or os.environ.get("GITPROVIDER_PROVIDER") or "local"
         remote = name != "local"
-        for option, value in (("--timeout", self.timeout), ("--url", self.url)):
-            if value is not None and not remote:
-                raise click.UsageError(f"{option} is for github and gitlab: the local forge sends no requests.")
+        if self.url is not None and not remote:
+            raise click.UsageError("--url is for github and gitlab: the local forge has --root.")
         if self.root is not None and remote:
             raise click.UsageError(f"--root is for the local forge: {name} has --url.")
         # The local forge's reads do not fail for a while, so that no number of further tries changes anything there.
@@ -101,7 +100,8 @@ _OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
         {
             "type": click.IntRange(min=1),
             "metavar": "SECONDS",
-            "help": "How long to wait for the host's answer to one request [default: 15].",
+            "help": "How long to wait for the host's answer to one request [default: 15]; for the local forge, for"
+            " one's turn to write [default: 60].",
         },
     ),
     (("--json", "as_json"), {"is_flag": True, "help": "Print one JSON document and nothing else."}),

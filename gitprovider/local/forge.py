@@ -37,6 +37,7 @@ class Forge(Repositories, Contents, Protection, PullRequests):
         now: the clock of commits and records, as aware datetimes.
         combine: what several rules that cover one branch demand together; by default the strictest of each field.
         identity: who the committer is, and the author where none is given.
+        lock_wait: seconds to wait for one's turn to write; None is a minute.
     """
 
     def __repr__(self) -> str:

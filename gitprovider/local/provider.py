@@ -43,6 +43,7 @@ class LocalProvider:
 
     Args:
         root: the forge's folder; made by the first write.
+        timeout: seconds to wait for one's turn to write, while others do; None is a minute.
         on_event: told of every operation.
         settle: seconds after which a lost call can no longer take effect; nothing is lost here.
         now: the clock of commits and records, as aware datetimes.
@@ -58,6 +59,7 @@ class LocalProvider:
         self,
         root: str | os.PathLike[str],
         *,
+        timeout: float | None = None,
         on_event: Hook | None = None,
         settle: float = 0.0,
         now: Callable[[], datetime] = utc_now,
@@ -66,7 +68,8 @@ class LocalProvider:
             checks.refuse("root", f"must be a path, not {type(root).__name__}")
         checks.check_text("root", os.fspath(root), empty=False)
         self.settle = checks.check_seconds("settle", settle)
-        self.forge = Forge(root, now=now)
+        lock_wait = None if timeout is None else checks.check_seconds("timeout", timeout)
+        self.forge = Forge(root, now=now, lock_wait=lock_wait)
         self._on_event = on_event
         self._now = now
 

@@ -165,9 +165,11 @@ class Database:
 
     Args:
         root: the forge's directory.
+        lock_wait: seconds to wait for one's turn to write; None is LOCK_WAIT_SECONDS.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, lock_wait: float | None = None) -> None:
+        self._lock_wait = lock_wait
         self.path = root / "forge.sqlite3"
         self._repositories = root / "repositories"
 
@@ -248,7 +250,7 @@ class Database:
             raise self._unavailable(exc) from exc
 
     def _begin(self, connection: sqlite3.Connection) -> None:
-        deadline = time.monotonic() + LOCK_WAIT_SECONDS
+        deadline = time.monotonic() + (LOCK_WAIT_SECONDS if self._lock_wait is None else self._lock_wait)
         connection.execute(f"PRAGMA busy_timeout = {_TURN_MILLISECONDS}")
         while not connection.in_transaction:
             try:

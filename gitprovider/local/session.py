@@ -113,12 +113,13 @@ class Sessions:
         now: Callable[[], datetime] = utc_now,
         combine: Combine = strictest,
         identity: Author = IDENTITY,
+        lock_wait: float | None = None,
     ) -> None:
         self.root = Path(root).absolute()
         self.identity = identity
         self._now = now
         self._combine = combine
-        self._database = Database(self.root)
+        self._database = Database(self.root, lock_wait=lock_wait)
 
     @contextmanager
     def _reading(self, path: str) -> Iterator[Session]:

@@ -26,6 +26,7 @@ from gitprovider import (
     RateLimitedError,
     RepoMovedError,
     RetryCancelledError,
+    RetryOptions,
     Step,
     UnexpectedResponseError,
     UnsupportedOptionError,
@@ -207,6 +208,33 @@ def test_the_root_is_for_the_local_forge_alone(run: Run) -> None:
 
     assert (ran.code, ran.out) == (2, "")
     assert "--root is for the local forge" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("options", "passed"),
+    [
+        (("--provider", "local", "--root", "r", "--timeout", "7"), {"root": "r", "timeout": 7, "retry": None}),
+        (("--provider", "github", "--url", "u", "--timeout", "7", "--retries", "0"),
+         {"url": "u", "timeout": 7, "retry": RetryOptions(max_attempts=1)}),
+        (("--provider", "gitlab"), {"url": None, "timeout": None, "retry": RetryOptions()}),
+    ],
+)  # fmt: skip
+def test_global_options_reach_the_provider(
+    run: Run, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], passed: dict[str, Any]
+) -> None:
+    """What is given before the command is how the provider is built; what is not given is left to it."""
+    built: list[dict[str, Any]] = []
+
+    def connect(name: str, **arguments: Any) -> Failing:
+        built.append({"name": name, **arguments})
+        return Failing(NotFoundError("x"))
+
+    monkeypatch.setattr(app, "connect", connect)
+
+    run(*options, "get-repo", "a/b")
+
+    assert {name: built[0][name] for name in passed} == passed
+    assert built[0]["name"] == options[1]
 
 
 def test_help_is_no_failure(run: Run) -> None:
