@@ -198,7 +198,7 @@ class GitHubFace:
             "X-RateLimit-Resource": "core",
             "X-GitHub-Request-Id": f"{next(self._numbers):04X}:{secrets.token_hex(3).upper()}:{secrets.token_hex(4)}",
         }
-        if request.method in _READS and answer.status == 200:
+        if answer.status < 300 and answer.body:
             headers["ETag"] = f'W/"{hashlib.sha256(answer.body).hexdigest()}"'
         if not anonymous:
             headers["X-OAuth-Scopes"] = "delete_repo, repo"

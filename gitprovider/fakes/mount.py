@@ -49,8 +49,11 @@ class _Mounted(responses.CallbackResponse):
         try:
             answer = self._host.handle(arrived)
         except TransportFault as fault:
-            _raise_as_requests(fault, request)
-        return answer.status, dict(answer.headers), answer.body
+            struck = fault
+        else:
+            return answer.status, dict(answer.headers), answer.body
+        # Outside the handler, so that the fault is no part of the imitation's chain.
+        _raise_as_requests(struck, request)
 
 
 def _raise_as_requests(fault: TransportFault, request: requests.PreparedRequest) -> NoReturn:

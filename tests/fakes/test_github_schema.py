@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
+import responses
 
+from gitprovider.enums import MergeMethod, Visibility
 from gitprovider.fakes.github_face import App, GitHubFace
 from gitprovider.fakes.github_rules import KEY as RULESETS
+from gitprovider.fakes.mount import mount
+from gitprovider.github import GitHubProvider
 from gitprovider.local.forge import Forge
+from gitprovider.models import Author, BranchProtection, DeleteFile, FileChange, MoveFile, PutFile
 from tests.fakes.github_hand import PROTECTION, REVIEWS, Hand, encoded
 from tests.fakes.github_schema import SCHEMAS, SchemaHost
 from tests.fakes.test_github_face import claim
@@ -137,3 +143,45 @@ def test_every_endpoint_has_been_held_against_its_schema(played: SchemaHost) -> 
 def test_no_disagreement_is_listed_in_vain(played: SchemaHost) -> None:
     """Once the schema or the face has changed, its line goes."""
     assert sorted(played.unused) == []
+
+
+def test_what_the_provider_sends_fits_the_published_schema(tmp_path: Path) -> None:
+    """All eight operations with every option, into an empty repository and beyond: each request is one of GitHub's."""
+    face = GitHubFace(Forge(tmp_path, combine=GitHubFace.combine))
+    host = SchemaHost(face)
+    rules = BranchProtection(required_approvals=1, required_checks=("ci",), require_linear_history=True)
+    changes = [PutFile(path="a.bin", content=b"\xff"), PutFile(path="b.sh", content="x", executable=True)]
+    with responses.RequestsMock() as mocked, GitHubProvider(face.token) as provider:
+        mount(host, mocked, face.base)
+        for visibility in (Visibility.PRIVATE, Visibility.PUBLIC):
+            provider.create_repo(f"acme/{visibility}", description="D", visibility=visibility)
+            provider.create_repo(f"octocat/{visibility}", description="D", visibility=visibility, auto_init=True)
+        repo = provider.get_repo("acme/private").path
+        provider.commit_files(repo, "main", changes, message="Begin")
+        provider.create_branch(repo, "topic", source="main")
+        author = Author(name="A", email="a@example.com")
+        more: list[FileChange] = [
+            MoveFile(path="a.bin", to="c/a.bin"),
+            DeleteFile(path="b.sh"),
+            PutFile(path="d", content=b"\xfe"),
+        ]
+        provider.commit_files(repo, "topic", more, message="More", author=author)
+        provider.protect_branch(repo, "main", rules)
+        provider.protect_branch(repo, "main", BranchProtection(required_approvals=2, enforce_admins=False))
+        pull = provider.open_pull_request(
+            repo,
+            source_branch="topic",
+            target_branch="main",
+            title="T",
+            description="D",
+            draft=False,
+            labels=["bug"],
+            reviewers=["hubot"],
+        )
+        provider.merge_pull_request(
+            repo, pull.number, method=MergeMethod.SQUASH, message="M", delete_source_branch=True
+        )
+        branches = provider.list_branches(repo)
+
+    assert sorted(set(host.problems)) == []
+    assert [branch.name for branch in branches] == ["main"]

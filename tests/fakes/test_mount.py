@@ -10,8 +10,9 @@ import requests
 import responses
 from urllib3.exceptions import ProtocolError, ReadTimeoutError
 
-from gitprovider.fakes.faults import Fault, FaultScript, FaultyHost
+from gitprovider.fakes.faults import Fault, FaultKind, FaultScript, FaultyHost
 from gitprovider.fakes.mount import mount
+from gitprovider.fakes.serve import serving
 from tests.fakes.test_faults import Counter
 
 
@@ -97,3 +98,30 @@ def test_a_cut_body_is_the_exception_that_requests_raises(rsps: responses.Reques
     broken = caught.value.args[0].args[1]
     assert isinstance(broken, IncompleteRead)
     assert (len(broken.partial), broken.expected) == (6, 6)
+
+
+def chain(error: BaseException) -> list[str]:
+    """The names of the classes from an error down to its first cause."""
+    names = []
+    link: BaseException | None = error
+    while link is not None:
+        names.append(type(link).__name__)
+        link = link.__cause__ or link.__context__
+    return names
+
+
+@pytest.mark.parametrize("kind", ["reset", "timeout", "cut"])
+def test_an_imitation_has_the_chain_of_the_real_fault(rsps: responses.RequestsMock, kind: FaultKind) -> None:
+    """What code can learn from the exception is the same on a socket and under ``responses``."""
+
+    def struck(url: str) -> list[str]:
+        with pytest.raises(requests.RequestException) as caught:
+            requests.get(f"{url}/counter/a", timeout=0.3)
+        return chain(caught.value)
+
+    mounted(rsps, Fault(kind=kind, when="after"))
+    rsps.add_passthru("http://127.0.0.1")
+    with serving(FaultyHost(Counter(), script=FaultScript(Fault(kind=kind, when="after")))) as url:
+        real = struck(url)
+
+    assert struck("https://host.example") == real
