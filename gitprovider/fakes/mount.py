@@ -53,7 +53,14 @@ class _Mounted(responses.CallbackResponse):
         else:
             return answer.status, dict(answer.headers), answer.body
         # Outside the handler, so that the fault is no part of the imitation's chain.
-        _raise_as_requests(struck, request)
+        raise _as_requests(struck, request)
+
+
+def _as_requests(fault: TransportFault, request: requests.PreparedRequest) -> requests.RequestException:
+    try:
+        _raise_as_requests(fault, request)
+    except requests.RequestException as exc:
+        return exc
 
 
 def _raise_as_requests(fault: TransportFault, request: requests.PreparedRequest) -> NoReturn:
