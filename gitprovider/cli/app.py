@@ -47,13 +47,20 @@ class App:
         retry = RetryOptions(max_attempts=1 + (DEFAULT_RETRIES if self.retries is None else self.retries))
         with connect(
             name,
-            root=self.root,
+            root=None if remote else self.root or os.environ.get("GITPROVIDER_ROOT") or _user_root(),
             url=self.url,
             timeout=self.timeout,
             retry=retry if remote else None,
             on_event=self.out.on_event,
         ) as provider:
             yield provider
+
+
+def _user_root() -> str:
+    """Where a forge of the user's own lives (https://specifications.freedesktop.org/basedir/latest/)."""
+    # An XDG_DATA_HOME that is not absolute counts as absent.
+    data = os.environ.get("XDG_DATA_HOME", "")
+    return os.path.join(data if os.path.isabs(data) else os.path.expanduser("~/.local/share"), "gitprovider")
 
 
 def _store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
@@ -76,7 +83,7 @@ _OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
         ("--root",),
         {
             "type": click.Path(file_okay=False),
-            "help": "The local forge's folder; otherwise GITPROVIDER_ROOT.",
+            "help": "The local forge's folder; otherwise GITPROVIDER_ROOT, and at last ~/.local/share/gitprovider.",
         },
     ),
     (

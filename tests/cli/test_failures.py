@@ -85,6 +85,22 @@ def test_a_missing_repository_is_an_envelope_and_exit_code_3(run: Run) -> None:
     assert (ran.error["outcome"], ran.error["intent"], ran.err) == ("not_applied", None, "")
 
 
+@pytest.mark.parametrize("data", ["data", None])
+def test_without_a_folder_the_forge_is_the_user_s_own(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: str | None
+) -> None:
+    """No option and no variable is needed: the forge is where a user's data is, and looking makes nothing there."""
+    monkeypatch.delenv("GITPROVIDER_ROOT")
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / data) if data else "not/absolute")
+    home = tmp_path / data if data else tmp_path / "me/.local/share"
+
+    assert run("--json", "get-repo", "acme/none").code == 3
+    assert not home.exists()
+    assert run("create-repo", "acme/one").code == 0
+    assert (home / "gitprovider/repositories/acme/one.git").is_dir()
+
+
 def test_without_json_a_failure_is_a_line_on_standard_error(run: Run) -> None:
     """Standard output stays empty, so that a pipe gets nothing that looks like a result."""
     ran = run("get-repo", "acme/none")
