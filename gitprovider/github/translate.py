@@ -61,7 +61,7 @@ class Row:
         endpoint: the method and template; ``""`` is any.
         text: a regular expression to find in the message, case ignored; ``""`` is any text.
         header: the name of a header, and a regular expression that its value begins with.
-        json: whether the body must be a JSON object (True), must be something else (False), or may be either.
+        page: whether it covers only answers whose body is something else than a JSON object, such as a page.
     """
 
     fact: str
@@ -70,7 +70,7 @@ class Row:
     endpoint: str = ""
     text: str = ""
     header: tuple[str, str] | None = None
-    json: bool | None = None
+    page: bool = False
     known: dict[str, Any] = field(default_factory=dict)
 
     def fits(self, endpoint: str, answer: Answer, message: str) -> bool:
@@ -80,7 +80,7 @@ class Row:
             and self.endpoint in ("", endpoint)
             and (not self.text or re.search(self.text, message, re.IGNORECASE) is not None)
             and (self.header is None or re.match(self.header[1], answer.headers.get(self.header[0], "")) is not None)
-            and (self.json is None or self.json is isinstance(answer.data, dict))
+            and (not self.page or (bool(answer.text.strip()) and not isinstance(answer.data, dict)))
         )
 
 
@@ -302,7 +302,7 @@ TABLE: tuple[Row, ...] = (
     # Both are asked once the branch was seen; a credential without administration rights is told 404.
     Row("gh-protection-none", (404,), NotFoundError, GET_PROTECTION, r"Branch not protected"),
     *(
-        Row("gh-protection-no-admin", (404,), PermissionDeniedError, endpoint, r"Not Found\Z", known=_ADMIN)
+        Row("gh-protection-no-admin", (404,), PermissionDeniedError, endpoint, r"\ANot Found\Z", known=_ADMIN)
         for endpoint in (GET_PROTECTION, PROTECT)
     ),
     # Whatever the endpoint: statuses alone.
@@ -313,8 +313,7 @@ TABLE: tuple[Row, ...] = (
         "gh-html-404",
         (404, 410),
         UnexpectedResponseError,
-        text=".",
-        json=False,
+        page=True,
         known=_hint("this is no answer of GitHub's API; does base_url name the API, and not the web pages?"),
     ),
     Row("gh-branch-not-found", (404,), NotFoundError, text=r"Branch .*not found"),
