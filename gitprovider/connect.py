@@ -283,7 +283,7 @@ def _why(host: _Host, server: Server, home: Server, env: Mapping[str, str]) -> s
         kept.append(f"{host.token} goes to {home.netloc} alone")
     if env.get("GITPROVIDER_TOKEN"):
         kept.append("GITPROVIDER_TOKEN goes to the host in GITPROVIDER_URL alone")
-    return "; ".join([*kept, f"{advice}, or give the token as an argument"])
+    return "; ".join([*kept, f"{advice} (in Python, token= will do)"])
 
 
 def _remote(name: str, server: Server, held: list[str], options: Mapping[str, Any]) -> Provider:
