@@ -272,7 +272,9 @@ TABLE: tuple[Row, ...] = (
     ),
     Row("gl-not-found", (404, 410), NotFoundError),
     Row("gl-conflict", (409,), ConflictError),
-    Row("gl-server-error", range(500, 600), ProviderUnavailableError, known=_UNKNOWN),
+    Row("gl-server-error", (500, 502, 503, 504, *range(520, 531)), ProviderUnavailableError, known=_UNKNOWN),
+    # 501 and its like do not pass by themselves.
+    Row("gl-not-implemented", range(500, 600), ProviderUnavailableError, known={**_UNKNOWN, "transient": False}),
     Row("gl-bad-request", range(400, 500), InvalidRequestError),
 )
 

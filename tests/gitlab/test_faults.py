@@ -105,6 +105,7 @@ FAULTS = {
         str(status): Case({"kind": "status", "status": status}, True, ProviderUnavailableError, Outcome.UNKNOWN)
         for status in (500, 502, 503, 504, 520, 524)
     },
+    "501": Case({"kind": "status", "status": 501}, False, ProviderUnavailableError, Outcome.UNKNOWN),
     "502 page": Case({"kind": "html", "status": 502}, True, ProviderUnavailableError, Outcome.UNKNOWN),
 }
 

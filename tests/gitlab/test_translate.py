@@ -384,6 +384,7 @@ EXAMPLES: list[tuple[str, str, int, Any, Meaning, Outcome]] = [
     ("gl-conflict", ANY, 409, said("409 Conflict"), ConflictError, Outcome.NOT_APPLIED),
     ("gl-server-error", ANY, 500, said("500 Internal Server Error"), ProviderUnavailableError, Outcome.UNKNOWN),
     ("gl-server-error", ANY, 524, "<html>", ProviderUnavailableError, Outcome.UNKNOWN),
+    ("gl-not-implemented", ANY, 501, "", ProviderUnavailableError, Outcome.UNKNOWN),
     ("gl-bad-request", ANY, 400, {"error": "branch is missing"}, InvalidRequestError, Outcome.NOT_APPLIED),
     ("gl-bad-request", ANY, 414, "<html>414</html>", InvalidRequestError, Outcome.NOT_APPLIED),
 ]
