@@ -16,7 +16,7 @@ from pygit2.enums import SortMode
 
 from gitprovider.contract import GitProviderContract
 from gitprovider.enums import MergeMethod, PullRequestState, Visibility
-from gitprovider.fakes.faults import FaultScript, FaultyHost, Journal
+from gitprovider.fakes.faults import Fault, FaultScript, FaultyHost, Journal
 from gitprovider.fakes.github_face import GitHubFace
 from gitprovider.fakes.gitlab_face import GitLabFace, most_permissive
 from gitprovider.fakes.gitlab_rules import protect_default
@@ -34,6 +34,8 @@ from gitprovider.testing import CommitView, File, PullRequestView
 NAMESPACE = "acme"
 # A wait counts against its budget, and takes no time.
 AT_ONCE = RetryOptions(sleep=lambda seconds: None)
+# Requests that are no GET and yet change nothing that a user of the host could see.
+_UNSEEN = r"(/git/(blobs|trees|commits)|/graphql)\Z"
 When = Literal["before", "after"]
 # The forge's methods that a user of the host can see the effect of. Objects that no branch names are not among them.
 _WRITES = (
@@ -199,6 +201,12 @@ class ForgeRig:
     def given_merge_method(self, repo: str, method: MergeMethod, *, allowed: bool) -> bool:
         return allowed
 
+    def given_failing_requests(self, count: int) -> bool:
+        return False
+
+    def given_lost_answer(self) -> bool:
+        return False
+
     def given_revoked_credential(self) -> bool:
         return False
 
@@ -322,7 +330,7 @@ class InterposedFace:
         return self.face.endpoint(request)
 
     def handle(self, request: Request) -> Response:
-        if request.method in ("GET", "HEAD") or re.search(r"/git/(blobs|trees|commits)\Z|/graphql\Z", request.path):
+        if request.method in ("GET", "HEAD") or re.search(_UNSEEN, request.path):
             return self.face.handle(request)
         self._interposer.run("before")
         answer = self.face.handle(request)
@@ -347,7 +355,22 @@ class RemoteRig(ForgeRig):
         self._token = face.token
         self.host = FaultyHost(InterposedFace(face, self.interposer), Journal(), FaultScript())
 
+    def given_failing_requests(self, count: int) -> bool:
+        self.host.script.add(Fault(kind="status", status=503, times=count))
+        return True
+
+    def given_lost_answer(self) -> bool:
+        seen_by_users = rf"\A(?!.*{_UNSEEN})"
+        self.host.script.add(
+            *(
+                Fault(kind="reset", when="after", method=method, endpoint=seen_by_users)
+                for method in ("POST", "PUT", "PATCH", "DELETE")
+            )
+        )
+        return True
+
     def renewed(self) -> Self:
+        self.host.script.clear()
         self.face.token = self._token
         self.host.journal.clear()
         return super().renewed()
@@ -403,17 +426,19 @@ class GitLabRig(RemoteRig):
 
 
 @contextmanager
-def local_rig(root: Path) -> Iterator[LocalRig]:
+def local_rig(root: Path, *, kind: type[LocalProvider] = LocalProvider) -> Iterator[LocalRig]:
     """LocalProvider on a forge in ``root``."""
-    with LocalProvider(root) as provider:
+    with kind(root) as provider:
         yield LocalRig(root, provider)
 
 
 @contextmanager
-def github_rig(root: Path, **knobs: Any) -> Iterator[GitHubRig]:
+def github_rig(
+    root: Path, *, kind: type[GitHubProvider] = GitHubProvider, retry: RetryOptions = AT_ONCE, **knobs: Any
+) -> Iterator[GitHubRig]:
     """GitHubProvider on its face, mounted on ``responses``."""
     rig = GitHubRig(root, **knobs)
-    with mounted(rig.host, rig.face.base), GitHubProvider(rig.face.token, retry=AT_ONCE) as rig.provider:
+    with mounted(rig.host, rig.face.base), kind(rig.face.token, retry=retry) as rig.provider:
         yield rig
 
 

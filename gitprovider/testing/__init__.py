@@ -10,7 +10,7 @@ Install ``gitprovider[testing]``, build a rig for your host, and subclass the su
 
 
     class TestMyProvider(GitProviderContractTests):
-        gaps = {"test_a_merge_commit_on_a_branch_of_linear_history": "the host has no such rule before version 3"}
+        gaps = {"test_merge_a_conflict[rebase]": "a conflict is found only once the rebase has begun"}
 
         @pytest.fixture
         def rig(self, tmp_path) -> Rig:
@@ -19,11 +19,12 @@ Install ``gitprovider[testing]``, build a rig for your host, and subclass the su
 
 :class:`Rig` is a Protocol: its docstrings say what each verb has to bring about. Anything that can set your host's
 state will do: its command line, its database, a fake of it. The suite asserts the public contract alone
-(``gitprovider.contract`` is the specification) and names no host; what your host cannot do, ``rig.supports`` says, and
-then UnsupportedOptionError is what is asserted. A case cannot be redefined (TypeError). What your provider does not
-hold to yet is a gap, declared by name with a reason; it is a strict expected failure, so that it cannot stay declared
-when it no longer is one. Every repository has a path of its own, so that a rig may serve a whole session and cases may
-run in parallel.
+(``gitprovider.contract`` is the specification) and names no host. Which options your host has, ``rig.supports`` says;
+of the others it is asserted that they are an UnsupportedOptionError before any request.
+
+A case cannot be redefined (TypeError). What your provider does not hold to yet is a gap, declared by the case's name
+with a reason: a strict expected failure, so that it cannot stay declared when it no longer is one. Every repository has
+a path of its own, so that one rig may serve a whole class, and cases may run in parallel.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ CALLS = {
     "list_branches": lambda p, repo: (p.list_branches, (repo,), {}),
     "create_repo": lambda p, repo: (p.create_repo, (repo,), {}),
     "create_branch": lambda p, repo: (p.create_branch, (repo, "topic"), {"source": "main"}),
-    "protect_branch": lambda p, repo: (p.protect_branch, (repo, "main"), {}),
+    "protect_branch": lambda p, repo: (p.protect_branch, (repo, "feature"), {}),
     "commit_files": lambda p, repo: (
         p.commit_files,
         (repo, "main", [PutFile(path="new.txt", content="new\n")]),

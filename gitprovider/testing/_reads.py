@@ -66,13 +66,13 @@ class EveryOperationCases:
         if operation == "merge_pull_request":
             rig.given_pull_request(old, source_branch="feature")
         new = rig.given_renamed(old)
-        before = (rig.branches(new), rig.pull_requests(new), rig.protection(new, "main"))
+        before = (rig.branches(new), rig.pull_requests(new), rig.protection(new, "feature"))
         call, args, kwargs = CALLS[operation](rig.provider, old)
 
         error = refused(RepoMovedError, call, *args, **kwargs)
 
         assert error.moved_to in (new, None)
-        assert (rig.branches(new), rig.pull_requests(new), rig.protection(new, "main")) == before
+        assert (rig.branches(new), rig.pull_requests(new), rig.protection(new, "feature")) == before
 
     @pytest.mark.parametrize("operation", ["create_branch", "commit_files", "open_pull_request", "merge_pull_request"])
     def test_an_archived_repository_is_not_changed(self, rig: Rig, operation: str) -> None:
@@ -95,7 +95,7 @@ class EveryOperationCases:
         """AuthenticationError, asked once: no retry makes it good, and nothing is changed."""
         repo = rig.given_repo()
         rig.given_branch(repo, "feature")
-        before = (rig.branches(repo), rig.pull_requests(repo), rig.protection(repo, "main"))
+        before = (rig.branches(repo), rig.pull_requests(repo), rig.protection(repo, "feature"))
         asked = rig.fresh_path() if operation == "create_repo" else repo
         if not rig.given_revoked_credential():
             pytest.skip("this host asks for no credential")
@@ -106,7 +106,7 @@ class EveryOperationCases:
 
         assert not error.retryable
         assert rig.requests_seen() - sent == 1
-        assert (rig.branches(repo), rig.pull_requests(repo), rig.protection(repo, "main")) == before
+        assert (rig.branches(repo), rig.pull_requests(repo), rig.protection(repo, "feature")) == before
 
 
 class GetRepoCases:

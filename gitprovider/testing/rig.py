@@ -103,6 +103,17 @@ class Rig(Protocol):
         """Call ``action`` once, right before or after the provider's next mutation takes effect on the host."""
         ...
 
+    def given_failing_requests(self, count: int) -> bool:
+        """The provider's next ``count`` requests fail as on an overloaded host (503), and have no effect.
+
+        False when nothing lies between provider and host that could fail; so with :meth:`given_lost_answer`.
+        """
+        ...
+
+    def given_lost_answer(self) -> bool:
+        """The provider's next mutation takes effect on the host, and its answer is lost: the connection is reset."""
+        ...
+
     def fresh_path(self) -> str:
         """A full path in :attr:`namespace` that nothing has."""
         ...

@@ -14,6 +14,7 @@ from gitprovider.testing._commits import (
     FirstCommitCases,
 )
 from gitprovider.testing._creates import CreateBranchCases, CreateRepoCases
+from gitprovider.testing._failures import FailureCases
 from gitprovider.testing._merges import (
     DeleteSourceBranchCases,
     MergeHeadCases,
@@ -43,12 +44,13 @@ class GitProviderContractTests(
     NotMergeableCases,
     DeleteSourceBranchCases,
     HostStateCases,
+    FailureCases,
 ):
     """Every case of the contract. Subclass it as ``Test…`` and supply a fixture ``rig``; see ``gitprovider.testing``.
 
     Attributes:
         gaps: what the provider is known not to hold to: the name of a case, or of one of its parameters
-            (``test_a_conflict[rebase]``), and the reason. Such a case must fail; one that passes is an error.
+            (``test_merge_a_conflict[rebase]``), and the reason. Such a case must fail; one that passes is an error.
     """
 
     gaps: ClassVar[Mapping[str, str]] = {}

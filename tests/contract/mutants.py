@@ -10,14 +10,17 @@ from urllib.parse import unquote
 from gitprovider.enums import MergeMethod, Outcome, PullRequestState, Visibility
 from gitprovider.errors import (
     AlreadyExistsError,
+    AuthenticationError,
     ConflictError,
     GitProviderError,
     InvalidRequestError,
     NotFoundError,
     NotMergeableError,
+    ProviderUnavailableError,
     RepoMovedError,
     UnsupportedOptionError,
 )
+from gitprovider.github import GitHubProvider
 from gitprovider.local import LocalProvider
 from gitprovider.models import (
     Author,
@@ -35,6 +38,8 @@ from gitprovider.models import (
 from gitprovider.state import TreeEntry
 
 CASES: dict[type[LocalProvider], tuple[str, ...]] = {}
+# Mutants that only a host at a distance can find out.
+REMOTE_CASES: dict[type[GitHubProvider], tuple[str, ...]] = {}
 
 
 def found_by(*cases: str) -> Callable[[type[LocalProvider]], type[LocalProvider]]:
@@ -42,6 +47,16 @@ def found_by(*cases: str) -> Callable[[type[LocalProvider]], type[LocalProvider]
 
     def register(mutant: type[LocalProvider]) -> type[LocalProvider]:
         CASES[mutant] = tuple(f"test_{case}" for case in cases)
+        return mutant
+
+    return register
+
+
+def found_remotely_by(*cases: str) -> Callable[[type[GitHubProvider]], type[GitHubProvider]]:
+    """As found_by, for a provider whose host is at a distance."""
+
+    def register(mutant: type[GitHubProvider]) -> type[GitHubProvider]:
+        REMOTE_CASES[mutant] = tuple(f"test_{case}" for case in cases)
         return mutant
 
     return register
@@ -828,3 +843,85 @@ class SendsAnUnsupportedOption(LocalProvider):
         except UnsupportedOptionError:
             self.forge.repo(repo)
             raise
+
+
+# bad days
+
+
+@found_remotely_by(
+    "a_mutation_is_not_tried_again", "a_lost_answer_is_told", "what_became_of_a_lost_answer_can_be_found_out"
+)
+class RetriesAMutation(GitHubProvider):
+    """Sends what failed again, as many SDKs do."""
+
+    def create_branch(self, repo: str, name: str, *, source: str) -> Branch:
+        try:
+            return super().create_branch(repo, name, source=source)
+        except ProviderUnavailableError:
+            return super().create_branch(repo, name, source=source)
+
+
+@found_remotely_by("a_lost_answer_is_told")
+class TakesALostAnswerForARefusal(GitHubProvider):
+    """Says that nothing was applied, and that repeating is safe."""
+
+    def create_branch(self, repo: str, name: str, *, source: str) -> Branch:
+        try:
+            return super().create_branch(repo, name, source=source)
+        except ProviderUnavailableError as error:
+            error.outcome = Outcome.NOT_APPLIED
+            raise
+
+
+@found_remotely_by("a_lost_answer_is_told")
+class LooksAfterALostAnswer(GitHubProvider):
+    """Takes what it finds there for its own work."""
+
+    def create_branch(self, repo: str, name: str, *, source: str) -> Branch:
+        try:
+            return super().create_branch(repo, name, source=source)
+        except ProviderUnavailableError:
+            return Branch(name=name, sha=self.head(repo, name))
+
+
+@found_remotely_by("a_read_gives_up_after_four_failures")
+class TriesTwice(GitHubProvider):
+    """Has a retry of its own around the one that is there."""
+
+    def list_branches(self, repo: str) -> list[Branch]:
+        try:
+            return super().list_branches(repo)
+        except ProviderUnavailableError:
+            return super().list_branches(repo)
+
+
+@found_remotely_by("a_read_survives_three_failures")
+class TakesAFailureForEmpty(GitHubProvider):
+    """Lists nothing when the host does not answer at once."""
+
+    def list_branches(self, repo: str) -> list[Branch]:
+        try:
+            self.head(repo, "main")
+        except ProviderUnavailableError:
+            return []
+        return super().list_branches(repo)
+
+
+@found_remotely_by("a_credential_that_is_no_longer_good")
+class KnocksAgain(GitHubProvider):
+    """Tries a refused credential once more."""
+
+    def get_repo(self, repo: str) -> Repo:
+        try:
+            return super().get_repo(repo)
+        except AuthenticationError:
+            return super().get_repo(repo)
+
+
+@found_remotely_by("create_branch_a_name_that_git_refuses_is_refused_before_any_request")
+class AsksBeforeItChecks(GitHubProvider):
+    """Lets the host find out."""
+
+    def create_branch(self, repo: str, name: str, *, source: str) -> Branch:
+        self.get_repo(repo)
+        return super().create_branch(repo, name, source=source)

@@ -1,20 +1,23 @@
-"""The suite bites: each mutant fails every case that is named for it. The true provider passes them in test_local."""
+"""The suite bites: each mutant fails every case that is named for it. The true providers pass all cases elsewhere."""
 
 from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gitprovider.errors import GitProviderError
+from gitprovider.github import GitHubProvider
 from gitprovider.local import LocalProvider
-from gitprovider.testing import GitProviderContractTests
-from tests.contract.mutants import CASES
-from tests.rigs import LocalRig
+from gitprovider.testing import GitProviderContractTests, Rig
+from tests.contract.mutants import CASES, REMOTE_CASES
+from tests.rigs import github_rig, local_rig
 
 
 def calls_of(case: Any) -> Iterator[dict[str, Any]]:
@@ -35,17 +38,17 @@ def _values(row: Any, count: int) -> tuple[Any, ...]:
     return (row,) if count == 1 else tuple(row)
 
 
-def fails(mutant: type[LocalProvider], name: str, root: Path) -> bool:
-    """Whether a case, in at least one of its calls, finds the mutant out."""
+def fails(name: str, root: Path, opened: Callable[[Path], AbstractContextManager[Rig]]) -> bool:
+    """Whether a case, in at least one of its calls, finds out the provider of the rig that ``opened`` opens."""
     case = getattr(GitProviderContractTests, name)
     for number, arguments in enumerate(calls_of(case)):
         folder = root / f"{name}-{number}"
         folder.mkdir(parents=True)
         if "tmp_path" in inspect.signature(case).parameters:
             arguments["tmp_path"] = folder
-        with mutant(folder / "forge") as provider:
+        with opened(folder / "forge") as rig:
             try:
-                case(GitProviderContractTests(), rig=LocalRig(folder / "forge", provider), **arguments)
+                case(GitProviderContractTests(), rig=rig, **arguments)
             except (AssertionError, pytest.fail.Exception, GitProviderError):
                 return True
             except pytest.skip.Exception:
@@ -56,7 +59,15 @@ def fails(mutant: type[LocalProvider], name: str, root: Path) -> bool:
 @pytest.mark.parametrize("mutant", CASES, ids=lambda mutant: mutant.__name__)
 def test_a_mutant_is_found_out(mutant: type[LocalProvider], tmp_path: Path) -> None:
     """Each case that is named for a mutant fails on it."""
-    missed = [name for name in CASES[mutant] if not fails(mutant, name, tmp_path)]
+    missed = [name for name in CASES[mutant] if not fails(name, tmp_path, partial(local_rig, kind=mutant))]
+
+    assert missed == [], f"{mutant.__name__} ({mutant.__doc__}) passes {missed}"
+
+
+@pytest.mark.parametrize("mutant", REMOTE_CASES, ids=lambda mutant: mutant.__name__)
+def test_a_remote_mutant_is_found_out(mutant: type[GitHubProvider], tmp_path: Path) -> None:
+    """The same for what only a host at a distance can show."""
+    missed = [name for name in REMOTE_CASES[mutant] if not fails(name, tmp_path, partial(github_rig, kind=mutant))]
 
     assert missed == [], f"{mutant.__name__} ({mutant.__doc__}) passes {missed}"
 

@@ -67,6 +67,14 @@ def test_no_case_hides_another() -> None:
     assert sorted(defined) == sorted(case_names())
 
 
+def test_the_gap_that_the_documentation_shows_is_a_case() -> None:
+    """The example of how to declare a gap would otherwise be a TypeError for who copies it."""
+    shown = re.findall(r"\btest_\w+(?=\[rebase\])", f"{testing.__doc__} {GitProviderContractTests.__doc__}")
+
+    assert len(shown) == 2
+    assert set(shown) <= set(case_names())
+
+
 def test_the_suite_names_no_host() -> None:
     """What holds on one host only is no part of the contract."""
     for source in SOURCES:
@@ -152,6 +160,11 @@ def test_a_gap_may_be_one_parameter_of_a_case(tmp_path: Path) -> None:
     ran = run(tmp_path, {f"{case}[99]": "no such verb on this rig"}, f"{case}[99]", f"{case}[100]")
 
     assert "1 failed, 1 xfailed" in ran.stdout
+
+
+def test_every_case_says_what_it_is_about() -> None:
+    """One sentence a case: a report by name and sentence is readable without the source."""
+    assert [name for name in case_names() if not getattr(GitProviderContractTests, name).__doc__] == []
 
 
 def test_a_missing_pytest_is_one_line_that_names_the_extra() -> None:
