@@ -56,6 +56,12 @@ REFUSALS: Mapping[str, Words] = {
     "gh-bad-jwt": Words(401, "A JSON web token could not be decoded", docs=DOCS),
     "gh-jwt-lifetime": Words(401, "'Expiration time' claim ('exp') is too far in the future", docs=DOCS),
     "gh-rate-limit": Words(403, "API rate limit exceeded for user ID {id}.", docs=_LIMITS),
+    "gh-secondary-limit": Words(
+        403,
+        "You have exceeded a secondary rate limit and have been temporarily blocked from content creation. Please retry"
+        " your request again later.",
+        docs=f"{_LIMITS}#about-secondary-rate-limits",
+    ),
     "gh-not-found": Words(404, "Not Found"),
     "gh-route-missing": Words(404, "Not Found", docs=DOCS),
     "gh-repo-missing": Words(404, "Not Found"),
@@ -325,12 +331,9 @@ def typed(name: str, value: Any, kind: type) -> Any:
 
 
 def page(items: Sequence[Any], fact: str, request: Request, url: str, *, default: int = 30) -> Response:
-    """One page of ``items`` with GitHub's Link header, whose links lead to ``url``.
-
-    ``per_page`` is cut to 100, and what is no number counts as absent, as GitHub has it.
-    """
-    size = min(_positive(request, "per_page", default), MAX_PER_PAGE)
-    number = _positive(request, "page", 1)
+    """One page of ``items`` with GitHub's Link header, whose links lead to ``url``."""
+    start, stop = window(request, default=default)
+    size, number = stop - start, start // (stop - start) + 1
     last = max(1, -(-len(items) // size))
     targets = {
         "prev": min(number - 1, last) if number > 1 else None,
@@ -343,7 +346,17 @@ def page(items: Sequence[Any], fact: str, request: Request, url: str, *, default
         for name, target in targets.items()
         if target is not None
     )
-    return reply(items[(number - 1) * size : number * size], fact, headers={"Link": links} if links else None)
+    return reply(items[start:stop], fact, headers={"Link": links} if links else None)
+
+
+def window(request: Request, *, default: int) -> tuple[int, int]:
+    """Where the page that is asked for starts and stops.
+
+    ``per_page`` is cut to 100, and what is no number counts as absent, as GitHub has it.
+    """
+    size = min(_positive(request, "per_page", default), MAX_PER_PAGE)
+    start = (_positive(request, "page", 1) - 1) * size
+    return start, start + size
 
 
 def _positive(request: Request, name: str, default: int) -> int:

@@ -10,6 +10,7 @@ import base64
 import hashlib
 import itertools
 import json
+import math
 import re
 import secrets
 import threading
@@ -35,6 +36,7 @@ _TABLES = (github_repos.ROUTES, github_git.ROUTES, github_pulls.ROUTES)
 _REPO = "/repos/{owner}/{repo}"
 _BY_ID = "/repositories/{id}"
 _READS = ("GET", "HEAD")
+_MINUTE = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +97,8 @@ class GitHubFace:
         web: where people go.
         app: the GitHub App whose JSON web tokens are accepted, or None.
         rate_limit: requests an hour and token.
+        write_limit: requests a minute and token that are no reads, above which the secondary limit refuses them; None
+            for no such limit.
         lag: how many reads of a new repository are answered 404.
         ref_lag: how many reads of a new ref are answered 404; a pull request from it is refused as often.
         mergeable_after: how many reads of a pull request, at each head and base, find ``mergeable`` null.
@@ -118,6 +122,7 @@ class GitHubFace:
         web: str = "https://github.com",
         app: App | None = None,
         rate_limit: int = 15_000,
+        write_limit: int | None = None,
         lag: int = 0,
         ref_lag: int = 0,
         mergeable_after: int = 0,
@@ -135,6 +140,7 @@ class GitHubFace:
         self.web = web.rstrip("/")
         self.app = app
         self.rate_limit = rate_limit
+        self.write_limit = write_limit
         self.lag = lag
         self.ref_lag = ref_lag
         self.mergeable_after = mergeable_after
@@ -146,6 +152,7 @@ class GitHubFace:
         self._lock = threading.Lock()
         self._tokens: dict[str, tuple[str, datetime]] = {}
         self._used: dict[str, int] = {}
+        self._writes: dict[str, tuple[datetime, int]] = {}
         self._window = now()
         self._numbers = itertools.count(1)
 
@@ -214,6 +221,7 @@ class GitHubFace:
             caller = self._caller(token, request)
             if over:
                 raise Refusal("gh-rate-limit", id=account_id(caller.login or "ghost"))
+            self._check_writes(request, token)
             if found is None:
                 raise Refusal("gh-route-missing")
             template, _, words = found
@@ -226,6 +234,8 @@ class GitHubFace:
 
     def _handled(self, request: Request, caller: Caller, found: tuple[str, Handler, dict[str, str]]) -> Response:
         template, handler, parts = found
+        if caller.kind == "app" and "/installation" not in template:
+            raise Refusal("gh-bad-credentials")  # a signed claim opens the App's own endpoints only
         record: RepoRecord | None = None
         if template.startswith(_REPO):
             record = self._repo(request, caller, f"{parts['owner']}/{parts['repo']}")
@@ -347,6 +357,19 @@ class GitHubFace:
             key = token or ""
             self._used[key] = self._used.get(key, 0) + 1
             return self._used[key]
+
+    def _check_writes(self, request: Request, token: str | None) -> None:
+        if self.write_limit is None or request.method in _READS:
+            return
+        with self._lock:
+            start, count = self._writes.get(token or "", (self.now(), 0))
+            passed = (self.now() - start).total_seconds()
+            if passed >= _MINUTE:
+                start, count, passed = self.now(), 0, 0.0
+            self._writes[token or ""] = (start, count + 1)
+        if count >= self.write_limit:
+            wait = math.ceil(_MINUTE - passed)
+            raise Refusal("gh-secondary-limit", headers={"Retry-After": str(wait)})
 
 
 def _token(request: Request) -> str | None:

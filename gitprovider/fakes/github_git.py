@@ -9,16 +9,17 @@ from urllib.parse import quote
 
 from gitprovider import checks
 from gitprovider.errors import (
-    HeadMovedError,
     InvalidRequestError,
     NotFoundError,
     PermissionDeniedError,
 )
 from gitprovider.fakes import github_objects as objects
-from gitprovider.fakes.github_answers import MAX_PER_PAGE, Refusal, page, reply
+from gitprovider.fakes.github_answers import Refusal, page, reply, window
 from gitprovider.fakes.github_call import Call
+from gitprovider.fakes.github_json import Body
 from gitprovider.fakes.github_rules import enforce
 from gitprovider.fakes.host import Response, Routes
+from gitprovider.local.repository import CommitRecord
 from gitprovider.models import Author, PutFile
 
 ROUTES = Routes()
@@ -27,6 +28,8 @@ _HEADS = "refs/heads/"
 _KINDS = {"100644": "blob", "100755": "blob", "120000": "blob", "040000": "tree", "160000": "commit"}
 # Above about this many files given inline the real host gives up.
 _MAX_INLINE = 250
+# As many commits a comparison shows that is not asked for by pages.
+_MAX_COMPARED = 250
 
 
 # Refs
@@ -225,12 +228,12 @@ def _get_git_commit(call: Call, sha: str) -> Response:
 def _get_commit(call: Call, name: str) -> Response:
     _refuse_empty(call)
     commit = call.forge.read_commit(call.path, _resolved(call, name, "gh-commit-missing"))
-    files = objects.changes(call.record, commit.parents[0] if commit.parents else None, commit.sha)
-    added, gone = sum(file.additions for file in files), sum(file.deletions for file in files)
+    files = _files(call, commit.parents[0] if commit.parents else None, commit.sha)
+    added, gone = sum(file["additions"] for file in files), sum(file["deletions"] for file in files)
     body = {
         **call.bodies.commit(call.record, commit),
         "stats": {"total": added + gone, "additions": added, "deletions": gone},
-        "files": [call.bodies.file_change(call.record, commit.sha, file) for file in files],
+        "files": files,
     }
     return reply(body, "gh-commit")
 
@@ -242,33 +245,26 @@ def _compare(call: Call, base: str, head: str) -> Response:
     found = objects.compare(call.record, old, new)
     if found is None:
         raise Refusal("gh-compare-unrelated", base=base, head=head)
-    status = {(0, 0): "identical", (1, 0): "ahead", (0, 1): "behind", (1, 1): "diverged"}
-    ahead, behind = len(found.commits), found.behind
-
-    def commit(sha: str) -> dict[str, Any]:
-        return call.bodies.commit(call.record, call.forge.read_commit(call.path, sha))
-
-    here, there = f"{quote(base)}...{quote(head)}", f"{call.bodies.page_url(call.record)}/compare/"
-    number = int(call.request.query.get("page", "1"))
-    size = min(int(call.request.query.get("per_page", MAX_PER_PAGE)), MAX_PER_PAGE)
-    shown = found.commits[(number - 1) * size : number * size]
-    files = objects.changes(call.record, found.merge_base, new)
+    commits = found.commits[:_MAX_COMPARED]
+    if call.request.query.keys() & {"page", "per_page"}:
+        start, stop = window(call.request, default=30)
+        commits = found.commits[start:stop]
+    bodies = {
+        sha: call.bodies.commit(call.record, call.forge.read_commit(call.path, sha))
+        for sha in {old, found.merge_base, *commits}
+    }
     body = {
-        "url": f"{call.bodies.url(call.record)}/compare/{here}",
-        "html_url": there + here,
-        "permalink_url": f"{there}{old[:12]}...{new[:12]}",
-        "diff_url": f"{there}{here}.diff",
-        "patch_url": f"{there}{here}.patch",
-        "base_commit": commit(old),
-        "merge_base_commit": commit(found.merge_base),
-        "status": status[min(ahead, 1), min(behind, 1)],
-        "ahead_by": ahead,
-        "behind_by": behind,
-        "total_commits": ahead,
-        "commits": [commit(sha) for sha in shown],
-        "files": [call.bodies.file_change(call.record, new, file) for file in files],
+        **call.bodies.comparison(call.record, base, head, ahead=len(found.commits), behind=found.behind),
+        "base_commit": bodies[old],
+        "merge_base_commit": bodies[found.merge_base],
+        "commits": [bodies[sha] for sha in commits],
+        "files": _files(call, found.merge_base, new),
     }
     return reply(body, "gh-compare")
+
+
+def _files(call: Call, old: str | None, new: str) -> list[Body]:
+    return [call.bodies.file_change(call.record, new, file) for file in objects.changes(call.record, old, new)]
 
 
 # Contents
@@ -281,37 +277,42 @@ def _put_contents(call: Call, path: str) -> Response:
     branch = asked.get("branch") or call.record.default_branch
     data = _decoded(asked["content"], "gh-contents-base64")
     held = _held_file(call, branch, path)
-    if held is not None and asked.get("sha") is None:
-        raise Refusal("gh-contents-sha")
-    if held is not None and asked["sha"] != held:
-        raise Refusal("gh-contents-stale", path=path, sha=asked["sha"])
+    if held is not None:
+        _check_shown(held, path, asked.get("sha"))
     enforce(call.record, branch, "pull_request", "update", fact="gh-rule-violation-contents")
-    author = _person(asked.get("author")) or _person(asked.get("committer")) or call.face.identity
-    bypass = call.bypasses(call.forge.protection(call.path, branch))
-    try:
-        commit = call.forge.commit_changes(
-            call.path,
-            branch,
-            [PutFile(path=path, content=data)],
-            message=asked["message"],
-            author=author,
-            bypass=bypass,
-            allow_empty=True,
-        )
-    except PermissionDeniedError:
-        raise Refusal("gh-protected-contents") from None
-    except HeadMovedError:
-        raise Refusal("gh-contents-stale", path=path, sha=asked.get("sha")) from None
+    commit = _commit_file(call, branch, PutFile(path=path, content=data), asked)
     blob = call.forge.read_entries(call.path, commit.sha, [path])[path]
     assert blob is not None
     body = {
         "content": call.bodies.content(call.record, branch, path, blob.sha, len(data)),
         "commit": call.bodies.git_commit(call.record, commit),
     }
-    made = held is None
-    return reply(
-        body, "gh-contents-created" if made else "gh-contents-updated", status=201 if made else 200, effect=True
-    )
+    if held is None:
+        return reply(body, "gh-contents-created", status=201, effect=True)
+    return reply(body, "gh-contents-updated", effect=True)
+
+
+def _check_shown(held: str, path: str, shown: str | None) -> None:
+    if shown is None:
+        raise Refusal("gh-contents-sha")
+    if shown != held:
+        raise Refusal("gh-contents-stale", path=path, sha=shown)
+
+
+def _commit_file(call: Call, branch: str, file: PutFile, asked: Body) -> CommitRecord:
+    author = _person(asked.get("author")) or _person(asked.get("committer")) or call.face.identity
+    try:
+        return call.forge.commit_changes(
+            call.path,
+            branch,
+            [file],
+            message=asked["message"],
+            author=author,
+            bypass=call.bypasses(call.forge.protection(call.path, branch)),
+            allow_empty=True,
+        )
+    except PermissionDeniedError:
+        raise Refusal("gh-protected-contents") from None
 
 
 def _held_file(call: Call, branch: str, path: str) -> str | None:

@@ -430,6 +430,27 @@ class Bodies:
             },
         }
 
+    def comparison(self, record: RepoRecord, base: str, head: str, *, ahead: int, behind: int) -> Body:
+        """How a head stands to a base, without the commits and files of it."""
+        page, these = f"{self.page_url(record)}/compare", f"{quote(base)}...{quote(head)}"
+        status = {
+            (False, False): "identical",
+            (True, False): "ahead",
+            (False, True): "behind",
+            (True, True): "diverged",
+        }
+        return {
+            "url": f"{self.url(record)}/compare/{these}",
+            "html_url": f"{page}/{these}",
+            "permalink_url": f"{page}/{these}",
+            "diff_url": f"{page}/{these}.diff",
+            "patch_url": f"{page}/{these}.patch",
+            "status": status[ahead > 0, behind > 0],
+            "ahead_by": ahead,
+            "behind_by": behind,
+            "total_commits": ahead,
+        }
+
     def file_change(self, record: RepoRecord, sha: str, change: Change) -> Body:
         """A file that a commit changed."""
         path = quote(change.path)

@@ -121,14 +121,15 @@ def test_a_claim_of_another_app_or_lifetime_is_refused(
     assert app.last.fact == fact
 
 
-def test_a_user_token_does_not_stand_for_an_app(github_with: Build) -> None:
-    """The App's own endpoints take its signed claim only; an unknown installation is not found."""
+def test_a_token_and_a_claim_do_not_stand_for_each_other(github_with: Build) -> None:
+    """The App's own endpoints take its signed claim only, and the others none; unknown installations are not found."""
     hub = github_with(app=App(id=7))
     app = Hand(hub.face, token=claim(7, datetime.now(UTC) + timedelta(minutes=5)))
 
     assert hub.refused("POST", "/app/installations/101/access_tokens")[0] == 401
     assert app.refused("POST", "/app/installations/9/access_tokens")[0] == 404
     assert app.refused("GET", "/users/hubot/installation")[0] == 404
+    assert app.refused("GET", R)[0] == 401
 
 
 # Headers
@@ -162,6 +163,25 @@ def test_the_primary_limit_ends_with_its_hour(github_with: Build) -> None:
     assert limited["X-RateLimit-Remaining"] == "0"
     assert int(limited["X-RateLimit-Reset"]) == int(datetime(2024, 1, 1, 1, tzinfo=UTC).timestamp())
     assert hub.last.status == 200
+
+
+def test_too_many_writes_in_a_minute_meet_the_secondary_limit(github_with: Build) -> None:
+    """403 with the seconds to wait, though requests remain; reads go on, and after the wait writes do too."""
+    clock = [datetime(2024, 1, 1, tzinfo=UTC)]
+    hub = github_with(write_limit=1, now=lambda: clock[0])
+    hub.send("POST", "/orgs/acme/repos", {"name": "a"})
+    clock[0] += timedelta(seconds=20)
+
+    status, message = hub.refused("POST", "/orgs/acme/repos", {"name": "b"})
+    limited = hub.last.headers
+    read = hub.get(R) and hub.last.status
+    clock[0] += timedelta(seconds=int(limited["Retry-After"]))
+    hub.send("POST", "/orgs/acme/repos", {"name": "b"})
+
+    assert (status, "secondary rate limit" in message) == (403, True)
+    assert (limited["Retry-After"], int(limited["X-RateLimit-Remaining"]) > 0) == ("40", True)
+    assert read == 200
+    assert hub.last.effect
 
 
 # Repositories
@@ -594,6 +614,7 @@ def test_a_commit_and_a_comparison_tell_what_changed(hub: Hand) -> None:
     assert hub.get(f"{R}/compare/{base}...main")["status"] == "ahead"
     assert hub.get(f"{R}/compare/{two}...main")["status"] == "identical"
     assert hub.get(f"{R}/compare/main...{base}")["status"] == "behind"
+    assert hub.get(f"{R}/compare/main...topic?page=2")["commits"] == []
 
 
 # Contents
