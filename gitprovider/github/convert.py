@@ -125,18 +125,26 @@ def _first_parent(fields: Fields) -> str | None:
     return sha(parents[0]) if parents else None
 
 
+def check_whole(answer: Answer) -> None:
+    """Check that a ``git-tree`` is all there.
+
+    Raises:
+        BodyError: it is not.
+    """
+    if Fields(answer).maybe_flag("truncated"):
+        raise BodyError("the tree is larger than GitHub lists in one answer", answer)
+
+
 def tree(answer: Answer) -> dict[str, TreeEntry]:
     """The files of a ``git-tree`` that was read recursively.
 
     Raises:
         BodyError: the host left some out: more than 100,000 entries or 7 MB.
     """
-    fields = Fields(answer)
-    if fields.maybe_flag("truncated"):
-        raise BodyError("the tree is larger than GitHub lists in one answer", answer)
+    check_whole(answer)
     return {
         entry.text("path"): TreeEntry(sha(entry), entry.text("mode"))
-        for entry in fields.items("tree")
+        for entry in Fields(answer).items("tree")
         if entry.text("type") != "tree"
     }
 

@@ -40,7 +40,9 @@ class GitData:
         return found
 
     def _read_directory(self, directory: str, directories: dict[str, str], found: dict[str, TreeEntry]) -> None:
-        fields = Fields(self._get_tree(directories[directory], recursive=False))
+        answer = self._get_tree(directories[directory], recursive=False)
+        convert.check_whole(answer)
+        fields = Fields(answer)
         for entry in fields.items("tree"):
             path = f"{directory}/{entry.text('path')}".lstrip("/")
             if entry.text("type") == "tree":

@@ -1,0 +1,276 @@
+"""protect_branch: one classic rule that is tightened, with everything in it that the contract does not model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gitprovider import (
+    BranchProtection,
+    ConflictError,
+    GitProviderError,
+    NotFoundError,
+    Outcome,
+    PermissionDeniedError,
+    UnexpectedResponseError,
+)
+from gitprovider.fakes.faults import Fault
+from tests.github.hub import REPO, Hub, running
+
+PATH = f"/repos/{REPO}/branches/main/protection"
+EVERYTHING: dict[str, Any] = {
+    "required_status_checks": {"strict": True, "checks": [{"context": "ci", "app_id": 15368}, {"context": "any"}]},
+    "enforce_admins": True,
+    "required_pull_request_reviews": {
+        "dismiss_stale_reviews": True,
+        "require_code_owner_reviews": True,
+        "required_approving_review_count": 2,
+        "require_last_push_approval": True,
+        "dismissal_restrictions": {"users": ["hubot"], "teams": [], "apps": []},
+        "bypass_pull_request_allowances": {"users": ["monalisa"], "teams": [], "apps": []},
+    },
+    "restrictions": {"users": ["octocat", "hubot"], "teams": [], "apps": []},
+    "required_linear_history": True,
+    "allow_force_pushes": False,
+    "allow_deletions": False,
+    "block_creations": True,
+    "required_conversation_resolution": True,
+    "lock_branch": True,
+    "allow_fork_syncing": True,
+}
+
+
+def _put(hub: Hub, body: dict[str, Any]) -> None:
+    with hub.provider.sdk() as client:
+        client.requester.requestJsonAndCheck("PUT", PATH, input=body)
+    hub.host.journal.clear()
+
+
+def _get(hub: Hub) -> dict[str, Any]:
+    with hub.provider.sdk() as client:
+        _, data = client.requester.requestJsonAndCheck("GET", PATH)
+    return dict(data)
+
+
+def _body(hub: Hub) -> dict[str, Any]:
+    return next(dict(json.loads(entry.body)) for entry in hub.sent if entry.method == "PUT")
+
+
+def test_what_is_not_modelled_is_kept(hub: Hub) -> None:
+    """People, apps, strictness, locks: the rule reads afterwards as it did before, one approval more."""
+    _put(hub, EVERYTHING)
+    before = _get(hub)
+
+    held = hub.provider.protect_branch(REPO, "main", BranchProtection(required_approvals=3))
+
+    after = _get(hub)
+    assert held.required_approvals == after["required_pull_request_reviews"]["required_approving_review_count"] == 3
+    after["required_pull_request_reviews"]["required_approving_review_count"] = 2
+    assert after == before
+
+
+def test_every_key_is_sent_with_an_explicit_value(hub: Hub) -> None:
+    """GitHub keeps some settings on null, and drops others that are left out."""
+    hub.provider.protect_branch(REPO, "main")
+
+    assert _body(hub) == {
+        "required_status_checks": None,
+        "enforce_admins": False,
+        "required_pull_request_reviews": {
+            "dismiss_stale_reviews": False,
+            "require_code_owner_reviews": False,
+            "required_approving_review_count": 0,
+            "require_last_push_approval": False,
+        },
+        "restrictions": None,
+        "required_linear_history": False,
+        "allow_force_pushes": False,
+        "allow_deletions": True,
+        "block_creations": False,
+        "required_conversation_resolution": False,
+        "lock_branch": False,
+        "allow_fork_syncing": False,
+    }
+
+
+def test_a_new_check_may_come_from_any_app_and_a_kept_one_from_its_own(hub: Hub) -> None:
+    """An app left out would bind the check to whoever sent it last."""
+    _put(hub, EVERYTHING)
+
+    hub.provider.protect_branch(REPO, "main", BranchProtection(required_checks=("lint", "ci")))
+
+    assert _body(hub)["required_status_checks"] == {
+        "strict": True,
+        "checks": [
+            {"context": "ci", "app_id": 15368},
+            {"context": "any", "app_id": -1},
+            {"context": "lint", "app_id": -1},
+        ],
+    }
+
+
+def test_an_old_servers_contexts_are_kept(hub: Hub) -> None:
+    """Before there were checks with apps there were names alone."""
+    hub.given_rule(BranchProtection())
+    rule = {"required_status_checks": {"strict": False, "contexts": ["ci"]}, "enforce_admins": {"enabled": False}}
+    hub.given_fault(
+        Fault(kind="status", status=200, method="GET", endpoint="protection", body=json.dumps(rule).encode())
+    )
+
+    hub.provider.protect_branch(REPO, "main")
+
+    assert _body(hub)["required_status_checks"]["checks"] == [{"context": "ci", "app_id": -1}]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"required_pull_request_reviews": {"required_approving_review_count": 1}, "enforce_admins": {"enabled": False}},
+        {"enforce_admins": {"enabled": True}},
+        {},
+    ],
+)
+def test_an_answer_that_holds_less_is_partial(hub: Hub, answer: dict[str, Any]) -> None:
+    """The write was taken, and what holds is in completed: not what was asked."""
+    hub.given_fault(Fault(kind="status", status=200, method="PUT", body=json.dumps(answer).encode(), when="after"))
+
+    with pytest.raises(PermissionDeniedError) as caught:
+        hub.provider.protect_branch(REPO, "main", BranchProtection(required_approvals=2))
+
+    assert caught.value.outcome is Outcome.PARTIAL
+    assert isinstance(caught.value.completed[0].value, BranchProtection)
+
+
+def test_people_that_github_drops_are_told(hub: Hub) -> None:
+    """Without write access they fall out of the list silently, and somebody is locked out."""
+    _put(hub, EVERYTHING)
+    hub.face.logins = frozenset({"octocat"})
+
+    with pytest.raises(PermissionDeniedError, match="users hubot") as caught:
+        hub.provider.protect_branch(REPO, "main")
+
+    assert caught.value.outcome is Outcome.PARTIAL
+
+
+def test_a_wildcards_rule_stops_before_the_write(hub: Hub) -> None:
+    """A rule of the branch's own would replace it, whatever it demands."""
+    hub.given_rule(BranchProtection(required_approvals=6), pattern="ma*")
+
+    with pytest.raises(ConflictError) as caught:
+        hub.provider.protect_branch(REPO, "main")
+
+    assert caught.value.outcome is Outcome.NOT_APPLIED
+    assert hub.host.journal.mutations() == []
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["told apart", "an older server"])
+def test_a_ruleset_holds_besides_the_rule(hub: Hub, told: bool) -> None:
+    """Protected by rulesets alone: a rule may be added, and what held before is the rulesets'."""
+    hub.forge.update_repo(REPO, settings={"rulesets": [{"pattern": "main", "rules": [{"type": "deletion"}]}]})
+    if not told:
+        _without_summary(hub)
+
+    held = hub.provider.protect_branch(REPO, "main")
+
+    assert held.require_pull_request
+    assert hub.forge.rules(REPO)[0].pattern == "main"
+
+
+def _without_summary(hub: Hub) -> None:
+    """The branch as a server shows it that does not tell rulesets from rules."""
+    with hub.provider.sdk() as client:
+        _, branch = client.requester.requestJsonAndCheck("GET", f"/repos/{REPO}/branches/main")
+    del branch["protection"]
+    hub.given_fault(
+        Fault(
+            kind="status",
+            status=200,
+            method="GET",
+            endpoint=r"branches/\{branch/\}\Z",
+            body=json.dumps(branch).encode(),
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("rules", "held"),
+    [
+        ([{"type": "pull_request", "parameters": {"required_approving_review_count": 10,
+                                                  "dismiss_stale_reviews_on_push": True,
+                                                  "require_code_owner_review": True}}],
+         BranchProtection(required_approvals=6, dismiss_stale_approvals=True, require_code_owner_review=True,
+                          block_force_push=False)),
+        ([{"type": "pull_request"}], BranchProtection(block_force_push=False)),
+        ([{"type": "non_fast_forward"}, {"type": "deletion"}, {"type": "required_linear_history"}],
+         BranchProtection(require_pull_request=False, block_deletion=True, require_linear_history=True)),
+        ([{"type": "required_status_checks", "parameters": {"required_status_checks": [{"context": "ci"}]}}],
+         BranchProtection(require_pull_request=False, block_force_push=False, required_checks=("ci",))),
+    ],
+)  # fmt: skip
+def test_rulesets_are_looked_at_where_there_is_no_rule(
+    hub: Hub, rules: list[dict[str, Any]], held: BranchProtection
+) -> None:
+    """What they demand together, in the contract's words."""
+    hub.forge.update_repo(REPO, settings={"rulesets": [{"pattern": "main", "rules": rules}]})
+
+    assert hub.provider.protection(REPO, "main") == held
+
+
+def test_a_ruleset_that_demands_nothing_known_cannot_be_judged(hub: Hub) -> None:
+    """Protected, and by nothing that can be read: no guess."""
+    hub.forge.update_repo(REPO, settings={"rulesets": [{"pattern": "main", "rules": [{"type": "creation"}]}]})
+
+    with pytest.raises(ConflictError):
+        hub.provider.protection(REPO, "main")
+
+
+def test_a_plan_without_protection_stops_before_or_at_the_write(tmp_path: Path) -> None:
+    """The hint names the plan; the repository stays private."""
+    with running(tmp_path / "forge", plan="free") as hub:
+        hub.given_repo()
+
+        with pytest.raises(PermissionDeniedError) as caught:
+            hub.provider.protect_branch(REPO, "main")
+
+    assert "plan" in str(caught.value.hint)
+    assert caught.value.outcome is Outcome.NOT_APPLIED
+
+
+def test_a_missing_right_is_not_a_missing_branch(tmp_path: Path) -> None:
+    """Without administration GitHub answers 404; the branch was seen a moment ago."""
+    with running(tmp_path / "forge", admin=False) as hub:
+        hub.given_repo()
+
+        with pytest.raises(PermissionDeniedError) as caught:
+            hub.provider.protect_branch(REPO, "main")
+        with pytest.raises(NotFoundError):
+            hub.provider.protect_branch(REPO, "none")
+
+    assert "administration" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("fault", ["status", "reset", "html", "shape"])
+def test_a_failed_read_stops_before_the_write(hub: Hub, fault: Any) -> None:
+    """What holds is not known, and would be lost."""
+    hub.given_rule(BranchProtection(required_approvals=6))
+    hub.given_fault(Fault(kind=fault, endpoint="protection"))
+
+    with pytest.raises(GitProviderError) as caught:
+        hub.provider.protect_branch(REPO, "main")
+
+    assert caught.value.outcome is Outcome.NOT_APPLIED
+    assert hub.host.journal.mutations() == []
+
+
+def test_a_refusal_of_our_own_body_is_no_fault_of_the_caller(hub: Hub) -> None:
+    """A schema error is a mistake of this library."""
+    text = b'{"message": "Invalid request.\\n\\nNo subschema in \\"anyOf\\" matched."}'
+    hub.given_fault(Fault(kind="status", status=422, method="PUT", body=text))
+
+    with pytest.raises(UnexpectedResponseError) as caught:
+        hub.provider.protect_branch(REPO, "main")
+
+    assert caught.value.outcome is Outcome.NOT_APPLIED
