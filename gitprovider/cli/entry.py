@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 from typing import Any
 
 import click
@@ -34,7 +33,7 @@ class _Program(click.Group):
 
 @click.group(cls=_Program, context_settings=_CONTEXT, no_args_is_help=False)
 @global_options()
-@click.version_option(version("gitprovider"), message="%(version)s")
+@click.version_option(package_name="gitprovider", message="%(version)s")
 def cli() -> None:
     """Repositories on GitHub, GitLab and a local forge, with the same eight operations.
 
