@@ -270,9 +270,8 @@ def _unknown_commit(provider: InspectableProvider, intent: Intent, branch: str, 
         if _same_text(commit.message, intent.message) and _holds(provider, intent, at):
             found = commit  # the oldest one counts: a later commit like it is somebody's repetition
         at = commit.parent
-    else:
-        if found is None:
-            return _by_hand(f"not among the last {MAX_COMMITS} commits of {branch}; see its history", final=False)
+    if found is None and at not in (None, intent.base_sha):
+        return _by_hand(f"not among the last {MAX_COMMITS} commits of {branch}; see its history", final=False)
     if found is not None:
         where = "" if found.parent == intent.base_sha else f", made on {found.parent} and not on {built_on}"
         return _applied(

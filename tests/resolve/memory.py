@@ -268,6 +268,7 @@ class MemoryProvider:
                 reviewers=tuple(reviewers),
             )
             made = self._effect(op, apply)
+            op.note(number=made.number)
             op.done("create pull request", made)
             with op.after("add labels"):
                 if self.faults.pop("add labels", None):

@@ -323,6 +323,27 @@ def test_what_never_becomes_visible_fails_the_step(provider: MemoryProvider, sou
     assert isinstance(report.error.__cause__, NotFoundError)
 
 
+def test_an_outage_right_after_a_change_is_waited_for(
+    provider: MemoryProvider, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A read that fails while we wait to see what was made is tried again; nothing is sent again."""
+    protection = provider.protection
+    failures = [ProviderUnavailableError("503"), RateLimitedError("429", retry_after=5)]
+
+    def down_for_a_while(repo: str, branch: str) -> Any:
+        if provider.sent[-1] == "protect_branch" and failures:
+            raise failures.pop()
+        return protection(repo, branch)
+
+    monkeypatch.setattr(provider, "protection", down_for_a_while)
+
+    report = run(provider, source)
+
+    assert report.ok
+    assert provider.sent == SENT
+    assert provider.clock.slept == [5, 2]
+
+
 def test_a_change_that_the_host_does_not_show_is_an_error(
     provider: MemoryProvider, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -484,6 +505,18 @@ def test_a_develop_that_did_not_begin_on_main_is_refused(provider: MemoryProvide
 
     assert isinstance(report.error, ConflictError)
     assert "did not begin on main" in str(report.error)
+
+
+def test_a_long_history_of_its_own_is_not_read_for_ever(provider: MemoryProvider, source: Path) -> None:
+    """Where a branch began is looked for over 100 commits, and then taken for elsewhere."""
+    provider.create_repo(REPO)
+    provider.push(REPO, "main", {"b": b"b"}, "Begin")
+    for number in range(120):
+        provider.push(REPO, "develop", {"a": str(number).encode()}, "Another history")
+
+    report = run(provider, source)
+
+    assert isinstance(report.error, ConflictError)
 
 
 def test_a_new_branch_of_the_changes_name_is_left_alone(provider: MemoryProvider, source: Path) -> None:
@@ -655,6 +688,21 @@ def test_a_directory_that_cannot_be_committed_is_refused_before_any_request(
         run(provider, source)
 
     assert provider.stored == {}
+
+
+def test_a_directory_that_cannot_be_read_is_refused(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part that this user may not read is InvalidRequestError with its name, never a part left out."""
+    scandir = os.scandir
+
+    def refusing(path: Any) -> Any:
+        if str(path).endswith("src"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+
+    with pytest.raises(InvalidRequestError, match=r"src.*Permission denied"):
+        read_directory(source)
 
 
 def test_a_link_is_named(source: Path) -> None:

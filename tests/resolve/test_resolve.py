@@ -374,18 +374,27 @@ def test_files_as_asked_without_their_commit_are_for_a_person(clock: Clock) -> N
     assert resolution.look_again_at is None
 
 
-def test_the_walk_for_an_unknown_commit_is_bounded(clock: Clock) -> None:
+@pytest.mark.parametrize(("commits", "verdict"), [(100, Verdict.CONFLICT), (101, Verdict.UNDECIDED)])
+def test_the_walk_for_an_unknown_commit_is_bounded(commits: int, verdict: Verdict, clock: Clock) -> None:
     """A branch that moved on by more commits than are looked at is left to a person, not read for ever."""
     provider = staged("commit_files", clock, knows_commit=False)
     error = commit_lost(provider)
-    for number in range(101):
+    for number in range(commits):
         provider.push(REPO, "main", {"n": str(number).encode()}, f"Number {number}")
     clock.advance(provider.settle)
 
-    resolution = look(provider, error)
+    assert look(provider, error).verdict is verdict
+
+
+def test_an_unknown_commit_without_its_files_is_for_a_person(clock: Clock) -> None:
+    """A record that names neither the commit nor its files leaves nothing to recognise it by."""
+    provider = staged("commit_files", clock, knows_commit=False)
+    intent = dataclasses.replace(intent_of(commit_lost(provider, "after")), files={})
+
+    resolution = look(provider, intent)
 
     assert resolution.verdict is Verdict.UNDECIDED
-    assert "100" in resolution.detail
+    assert "history of main" in resolution.detail
 
 
 def test_a_rewritten_history_is_a_conflict(clock: Clock) -> None:
