@@ -254,7 +254,7 @@ def _server(host: _Host, url: str | None, env: Mapping[str, str]) -> Server:
     else:
         return _home(host, env)
     # The API's own address is github.com as well: a token for one is a token for the other.
-    if host is _HOSTS["github"] and server.key == ("api.github.com", 443):
+    if host is _HOSTS["github"] and server.key == ("https", "api.github.com", 443):
         return parse_server("url", host.public)
     return server
 

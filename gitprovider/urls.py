@@ -38,9 +38,9 @@ class Server:
     base: str = ""
 
     @property
-    def key(self) -> tuple[str, int]:
-        """What decides whether two addresses are the same host."""
-        return self.host, self.port
+    def key(self) -> tuple[str, str, int]:
+        """What decides whether two addresses are the same host; a token for https is none for http."""
+        return self.scheme, self.host, self.port
 
     @property
     def netloc(self) -> str:

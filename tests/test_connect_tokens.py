@@ -178,7 +178,7 @@ def test_a_look_alike_is_no_known_host(recorder: Recorder, url: str) -> None:
 @pytest.mark.parametrize(
     "url",
     ["https://github.com.evil.example", "https://gitlab.example.org.attacker.net", "https://github.com:8443",
-     "https://git.example.org:444", "https://forge.example.org", "https://gіthub.com", "https://www.github.com",
+     "https://git.example.org:444", "https://forge.example.org", "https://gіthub.com", "https://www.github.com", "http://github.com:443",
      "https://github.com@evil.example", "https://ｇithub.com"],
 )  # fmt: skip
 def test_an_address_gets_no_token_that_is_at_home_elsewhere(recorder: Recorder, url: str, kind: str) -> None:

@@ -97,7 +97,7 @@ def test_an_ssh_port_says_nothing_about_the_api() -> None:
 
 def test_an_https_port_is_the_api_s() -> None:
     """A host on another port is another host."""
-    assert parse_repo_url("https://git.example.org:8443/a/b").server.key == ("git.example.org", 8443)
+    assert parse_repo_url("https://git.example.org:8443/a/b").server.key == ("https", "git.example.org", 8443)
 
 
 @pytest.mark.parametrize(
