@@ -18,13 +18,10 @@ from gitprovider.errors import (
 )
 from gitprovider.gitlab import actions, convert
 from gitprovider.gitlab.actions import Seen, Touched
-from gitprovider.gitlab.transport import GRAPHQL, GitLabClient
+from gitprovider.gitlab.endpoints import BRANCH, COMMITS, GRAPHQL, PROJECT
+from gitprovider.gitlab.transport import GitLabClient
 from gitprovider.models import Author, Commit, FileChange, PutFile
 from gitprovider.state import TreeEntry
-
-PROJECT = "/projects/{project}"
-BRANCH = f"{PROJECT}/repository/branches/{{branch}}"
-COMMITS = f"{PROJECT}/repository/commits"
 
 
 class Committing:

@@ -23,13 +23,10 @@ from gitprovider.errors import (
     RetryCancelledError,
 )
 from gitprovider.gitlab import convert
-from gitprovider.gitlab.protecting import BRANCH
+from gitprovider.gitlab.endpoints import BRANCH, MERGE, MERGE_REQUEST
 from gitprovider.gitlab.transport import GitLabClient
 from gitprovider.models import MergeResult
 from gitprovider.retry import RetryOptions, wait
-
-MERGE_REQUEST = "/projects/{project}/merge_requests/{iid}"
-MERGE = f"{MERGE_REQUEST}/merge"
 
 # detailed_merge_status while GitLab computes; the last two are merge_status of servers before 15.6.
 _COMPUTING = frozenset(

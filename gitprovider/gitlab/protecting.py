@@ -11,14 +11,10 @@ from gitprovider._fields import Fields
 from gitprovider._http import PAGE_SIZE, Answer, RemoteOperation, StatusError, read_pages
 from gitprovider.errors import AlreadyExistsError, PermissionDeniedError
 from gitprovider.gitlab import convert, protection
+from gitprovider.gitlab.endpoints import BRANCH, BRANCHES, RULE, RULES
 from gitprovider.gitlab.protection import Plan, Rule
 from gitprovider.gitlab.transport import GitLabClient
 from gitprovider.models import BranchProtection
-
-BRANCHES = "/projects/{project}/repository/branches"
-BRANCH = f"{BRANCHES}/{{branch}}"
-RULES = "/projects/{project}/protected_branches"
-RULE = f"{RULES}/{{name}}"
 
 
 def more_pages(answer: Answer) -> bool | None:

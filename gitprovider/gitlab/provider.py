@@ -25,9 +25,22 @@ from gitprovider.errors import (
 )
 from gitprovider.gitlab import actions, convert, protection
 from gitprovider.gitlab.auth import Credential
-from gitprovider.gitlab.committing import COMMITS, PROJECT, Committing
-from gitprovider.gitlab.merging import MERGE_REQUEST, Merging, Patience
-from gitprovider.gitlab.protecting import BRANCH, BRANCHES, Protecting, list_rules, more_pages
+from gitprovider.gitlab.committing import Committing
+from gitprovider.gitlab.endpoints import (
+    BRANCH,
+    BRANCHES,
+    COMMIT,
+    COMPARE,
+    MERGE_REQUEST,
+    MERGE_REQUESTS,
+    NAMESPACE,
+    PROJECT,
+    PROJECTS,
+    TREE,
+    USERS,
+)
+from gitprovider.gitlab.merging import Merging, Patience
+from gitprovider.gitlab.protecting import Protecting, list_rules, more_pages
 from gitprovider.gitlab.quick_actions import first_quick_action
 from gitprovider.gitlab.translate import is_retryable_read_error, translate
 from gitprovider.gitlab.transport import PUBLIC, GitLabClient, Settings
@@ -46,9 +59,6 @@ from gitprovider.options import require_rules, require_visibility
 from gitprovider.redact import Redactor
 from gitprovider.retry import RetryOptions
 from gitprovider.state import TreeEntry
-
-COMMIT = f"{COMMITS}/{{sha}}"
-MERGE_REQUESTS = f"{PROJECT}/merge_requests"
 
 _STATES = {
     None: "all",
@@ -193,7 +203,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
                 }
             op.find_existing = lambda: self._existing_repo(op, repo)
             with op.effect("create project"):
-                made = convert.repo(op.request("POST", "/projects", body=body))
+                made = convert.repo(op.request("POST", PROJECTS, body=body))
                 op.done("create project", made)
             with op.after("compare"):
                 if (made.path, made.visibility) != (repo, visibility):
@@ -381,7 +391,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
             head = self._branch(op, repo, branch).sha
             query = {"from": head, "to": sha.lower()}
             try:
-                answer = op.request("GET", f"{PROJECT}/repository/compare", project=repo, query=query)
+                answer = op.request("GET", COMPARE, project=repo, query=query)
             except StatusError as exc:
                 if exc.answer.status != 404:
                     raise
@@ -399,7 +409,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
 
             def page(number: int) -> tuple[list[Fields], bool | None]:
                 query = {"ref": sha.lower(), "recursive": True, "per_page": PAGE_SIZE, "page": number}
-                answer = op.request("GET", f"{PROJECT}/repository/tree", project=repo, query=query)
+                answer = op.request("GET", TREE, project=repo, query=query)
                 return list(Fields.each(answer)), more_pages(answer)
 
             files = [item for item in read_pages(page) if item.text("type") != "tree"]
@@ -465,7 +475,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
     def _namespace(self, op: GitLabOperation, path: str) -> int:
         """The number of a group or user by its full path; it never changes, and is asked for once."""
         if path not in self._namespaces:
-            found = Fields(op.request("GET", "/namespaces/{namespace}", namespace=path))
+            found = Fields(op.request("GET", NAMESPACE, namespace=path))
             # A path of digits alone is read as a number, which is somebody else's.
             if found.text("full_path") != path:
                 raise NotFoundError(f"there is no namespace {path!r}; the host has {found.text('full_path')!r}")
@@ -539,7 +549,7 @@ def _check_kept(description: str, labels: Sequence[str]) -> None:
 
 
 def _user_id(op: GitLabOperation, name: str) -> int:
-    for user in Fields.each(op.request("GET", "/users", query={"username": name})):
+    for user in Fields.each(op.request("GET", USERS, query={"username": name})):
         if user.text("username").lower() == name.lower():
             return user.number("id")
     raise InvalidRequestError(f"reviewers: there is no user {name!r}", argument="reviewers")

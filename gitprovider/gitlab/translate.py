@@ -28,14 +28,16 @@ from gitprovider.errors import (
     RepoMovedError,
     UnexpectedResponseError,
 )
+from gitprovider.gitlab import endpoints
 from gitprovider.retry import parse_retry_after
 
-BRANCHES = "POST /projects/{project}/repository/branches"
-COMMITS = "POST /projects/{project}/repository/commits"
-PROJECTS = "POST /projects"
-PROTECT = "POST /projects/{project}/protected_branches"
-MERGE_REQUESTS = "POST /projects/{project}/merge_requests"
-MERGE = "PUT /projects/{project}/merge_requests/{iid}/merge"
+BRANCHES = f"POST {endpoints.BRANCHES}"
+COMMITS = f"POST {endpoints.COMMITS}"
+PROJECTS = f"POST {endpoints.PROJECTS}"
+PROTECT = f"POST {endpoints.RULES}"
+MERGE_REQUESTS = f"POST {endpoints.MERGE_REQUESTS}"
+MERGE = f"PUT {endpoints.MERGE}"
+NAMESPACE = f"GET {endpoints.NAMESPACE}"
 
 
 class GraphQLError(Exception):
@@ -260,7 +262,7 @@ TABLE: tuple[Row, ...] = (
         "gl-namespace-missing",
         (404,),
         NotFoundError,
-        endpoint="GET /namespaces/{namespace}",
+        endpoint=NAMESPACE,
         known=_hint("there is no such group or user, or this credential is no member of it"),
     ),
     Row(

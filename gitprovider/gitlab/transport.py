@@ -21,11 +21,11 @@ import requests
 from gitprovider._http import Answer, BodyError, ForeignOriginError, StatusError, normal_origin, origin
 from gitprovider.checks import check_bool, check_seconds, refuse
 from gitprovider.gitlab.auth import Credential
+from gitprovider.gitlab.endpoints import GRAPHQL
 from gitprovider.options import Host
 from gitprovider.retry import parse_retry_after
 
 PUBLIC = "https://gitlab.com"
-GRAPHQL = "/api/graphql"
 _READS = ("GET", "HEAD")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -429,18 +428,6 @@ def test_no_row_is_hidden_by_one_above_it() -> None:
     }
 
     assert reached == set(range(len(translate.TABLE)))
-
-
-def test_every_endpoint_of_the_table_is_one_that_is_used() -> None:
-    """A row for an endpoint under another name would never fit."""
-    sources = "".join(file.read_text(encoding="utf-8") for file in Path(inspect.getfile(translate)).parent.glob("*.py"))
-    templates = set(re.findall(r'"(/[\w/{}]+)"', sources)) | {
-        template.replace("{{", "{").replace("}}", "}") for template in re.findall(r'f"\{\w+\}(/[\w/{}]+)"', sources)
-    }
-
-    for row in translate.TABLE:
-        path = row.endpoint.partition(" ")[2]
-        assert not path or any(path.endswith(template) for template in templates), row.endpoint
 
 
 @pytest.mark.parametrize(
