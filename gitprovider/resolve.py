@@ -13,7 +13,7 @@ from gitprovider._json import plain
 from gitprovider.checks import check_bool, refuse
 from gitprovider.contract import GitProviderContract, optional
 from gitprovider.enums import Outcome, PullRequestState
-from gitprovider.errors import GitProviderError
+from gitprovider.errors import GitProviderError, NotFoundError
 from gitprovider.intent import Intent
 from gitprovider.models import Branch, BranchProtection, Commit, MergeResult, PullRequest
 from gitprovider.retry import wait as _wait
@@ -218,7 +218,11 @@ def _protect_branch(provider: InspectableProvider, intent: Intent) -> _Seen:
     rules = _rules(intent.rules)
     nothing = BranchProtection.nothing()
     previous = nothing if intent.previous_rules is None else _rules(intent.previous_rules)
-    held = provider.protection(intent.repo, branch)
+    try:
+        held = provider.protection(intent.repo, branch)
+    except NotFoundError:
+        provider.get_repo(intent.repo)
+        return _conflict(f"there is no branch {branch} to protect", final=False)
     if held is not None and not rules.missing_from(held):
         return _applied(held, f"the branch {branch} is protected as asked")
     if (held or nothing) == previous:

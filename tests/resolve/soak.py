@@ -64,8 +64,10 @@ CALLS = st.one_of(
     ),
 )
 
+_TIMES = st.sampled_from((1, None))  # once, or from then on
 _STATUSES = st.builds(
     Fault,
+    times=_TIMES,
     kind=st.just("status"),
     status=st.sampled_from((429, 500, 502, 503, 504)),
     nth=st.integers(1, 7),
@@ -73,12 +75,14 @@ _STATUSES = st.builds(
 )
 _LOST = st.builds(
     Fault,
+    times=_TIMES,
     kind=st.sampled_from(("reset", "timeout", "cut", "html", "shape")),
     nth=st.integers(1, 7),
     when=st.sampled_from(("before", "after")),
 )
 _GATEWAY = st.builds(
     Fault,
+    times=_TIMES,
     kind=st.just("status"),
     status=st.sampled_from((500, 502, 503, 504)),
     nth=st.integers(1, 7),

@@ -234,6 +234,7 @@ def _merged_at_another_head(provider: MemoryProvider) -> None:
         ("create_repo", _renamed, "acme/gadgets"),
         ("create_branch", _branch_elsewhere, "is at"),
         ("protect_branch", _weaker_than_asked, "required_approvals"),
+        ("protect_branch", _gone, "no branch main"),
         ("commit_files", _moved, "is at"),
         ("commit_files", _gone, "is gone"),
         ("open_pull_request", _another_one_open, "'Another'"),
