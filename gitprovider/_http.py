@@ -414,6 +414,15 @@ class ClientPool(Generic[_C]):
         finally:
             self._give(client)
 
+    def check_open(self) -> None:
+        """Refuse when the pool was closed.
+
+        Raises:
+            InvalidRequestError: it was.
+        """
+        if self._closed:
+            raise InvalidRequestError("this provider was closed; build a new one")
+
     def close(self) -> None:
         """Close the idle clients; those that are lent are closed when they come back."""
         with self._lock:
@@ -424,8 +433,7 @@ class ClientPool(Generic[_C]):
 
     def _take(self) -> _C:
         with self._lock:
-            if self._closed:
-                raise InvalidRequestError("this provider was closed; build a new one")
+            self.check_open()
             if self._pid != os.getpid():  # a fork that did not run our hook
                 self._reset()
             if self._idle:

@@ -105,6 +105,7 @@ class Committing:
         with self._op.after("compare"):
             self._compare(made, seen.head)
         if later:
+            self._op.note(base_sha=made.sha)
             with self._op.after("make executable"):
                 first, made = made, self._send(later, made.sha)
                 self._op.done("make executable", made)

@@ -141,6 +141,8 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         It sends every request once, with a timeout, to this host alone, and follows redirects of reads within it. Its
         errors are python-gitlab's own.
         """
+        self._pool.check_open()
+        # One of its own, not of the pool: whoever borrows it may change it.
         client = GitLabClient(self._settings, self._credential, follow_reads=True)
         try:
             yield client.sdk

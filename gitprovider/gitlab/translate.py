@@ -286,7 +286,7 @@ def translate(exc: Exception, op: RemoteOperation[Any]) -> GitProviderError:
     if isinstance(exc, GraphQLError):
         return _graphql(exc)
     if isinstance(exc, StatusError):
-        return _status(exc.answer, f"{op.method} {op.endpoint}")
+        return refusal(exc.answer, f"{op.method} {op.endpoint}")
     if (lost := transport_error(exc)) is not None:
         return lost
     if isinstance(exc, gitlab.GitlabError):
@@ -301,7 +301,8 @@ def is_retryable_read_error(error: Exception, *, obey_rate_limit: bool = False) 
     return error.retryable and not (obey_rate_limit and isinstance(error, RateLimitedError))
 
 
-def _status(answer: Answer, endpoint: str) -> GitProviderError:
+def refusal(answer: Answer, endpoint: str) -> GitProviderError:
+    """What an answer of another status than 2xx means at an endpoint, named by its method and template."""
     message = message_of(answer)
     for row in TABLE:
         if row.fits(endpoint, answer.status, message):
@@ -342,7 +343,7 @@ def _sdk(exc: gitlab.GitlabError, endpoint: str) -> GitProviderError:
         data = json.loads(text)
     except ValueError:
         data = None
-    return _status(Answer(status=exc.response_code, data=data, text=text or str(exc.error_message)), endpoint)
+    return refusal(Answer(status=exc.response_code, data=data, text=text or str(exc.error_message)), endpoint)
 
 
 def retry_after(answer: Answer) -> float | None:

@@ -160,11 +160,13 @@ def test_a_mutation_s_effect_step_is_sent_once(ready: World, operation: str, fau
     """Whether the host had taken it or not: once, and the outcome does not claim more than is known."""
     case, mutation = FAULTS[fault], MUTATIONS[operation]
     strike(ready, case, mutation.effect, when=when, times=None)
+    before = ready.snapshot()
 
     with pytest.raises(GitProviderError) as caught:
         mutation.call(ready.provider(), ready)
 
     error = caught.value
+    assert (ready.snapshot() == before) is (when == "before")
     assert attempts(ready, mutation.effect) == 1
     assert isinstance(error, case.error)
     assert error.outcome is case.outcome
@@ -183,10 +185,12 @@ def test_a_read_inside_a_mutation_stops_it_before_the_effect(ready: World, opera
         ready.script.clear()
         ready.journal.clear()
         strike(ready, case, where, times=None)
+        before = ready.snapshot()
 
         with pytest.raises(GitProviderError) as caught:
             mutation.call(ready.provider(), ready)
 
+        assert ready.snapshot() == before
         assert attempts(ready, mutation.effect) == 0
         # A moved repository is looked up, which for a project's own endpoint is the same one.
         assert attempts(ready, where) <= (2 if case.error is RepoMovedError else 1)

@@ -215,4 +215,6 @@ def test_a_closed_provider_refuses_calls(world: World) -> None:
 
     with pytest.raises(InvalidRequestError, match="closed"):
         provider.get_repo(REPO)
+    with pytest.raises(InvalidRequestError, match="closed"), provider.sdk():
+        pass
     assert world.sent == []

@@ -416,6 +416,16 @@ def test_every_row_has_an_example_and_a_recorded_fact() -> None:
     assert rows <= facts
 
 
+def test_a_row_fits_the_answer_that_its_fact_records() -> None:
+    """Status and words are those that the host was seen to send."""
+    facts = {fact["id"]: fact for fact in map(json.loads, FACTS.read_text(encoding="utf-8").splitlines())}
+    for row in translate.TABLE:
+        fact = facts[row.fact]
+        data = said(fact["text"]) if "text" in fact else fact["shape"]
+        fits = row.fits(row.endpoint, fact["status"], message_of(refusal(fact["status"], data).answer))
+        assert fits, row.fact
+
+
 def test_no_row_is_hidden_by_one_above_it() -> None:
     """A row that no answer can reach is dead."""
     reached = {

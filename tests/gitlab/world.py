@@ -108,6 +108,12 @@ class World:
     def fault(self, kind: Any, **known: Any) -> None:
         self.script.add(Fault(kind=kind, **known))
 
+    def snapshot(self) -> object:
+        """Everything of the host that a mutation could have changed and a user could see."""
+        repos = self.forge.repos()
+        pulls = [self.forge.pull_requests(repo.path) for repo in repos]
+        return repos, [(self.forge.branches(repo.path), self.forge.rules(repo.path)) for repo in repos], pulls
+
     @property
     def sent(self) -> list[str]:
         """What was requested so far: verb, and path below the API with the project's name left out."""
