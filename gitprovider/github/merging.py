@@ -143,12 +143,27 @@ class Merge:
             template = "/repos/{repo/}/git/refs/heads/{branch/}"
             answer = self._op.request("DELETE", template, repo=self._repo, branch=pull.source_branch)
         except StatusError as exc:
-            # Some repositories delete merged branches themselves.
-            if exc.answer.status != 404 and translate.fact(exc.answer, self._op) != "gh-ref-missing":
+            if not self._is_gone(exc, pull.source_branch):
                 raise
             return
         if answer.status != 204:
             raise BodyError("the answer does not say that the branch was deleted", answer)
+
+    def _is_gone(self, refused: StatusError, branch: str) -> bool:
+        """Whether a refusal means that the branch does not exist: some repositories delete merged branches themselves.
+
+        GitHub has been seen to say no more of it than "Validation Failed"; then the branch is looked for.
+        """
+        status, fact = refused.answer.status, translate.fact(refused.answer, self._op)
+        if status == 404 or fact == "gh-ref-missing":
+            return True
+        if status != 422 or fact != "gh-invalid":
+            return False
+        try:
+            self._head_of(branch)
+        except StatusError as exc:
+            return exc.answer.status == 404
+        return False
 
     def _head_of(self, branch: str) -> str:
         answer = self._op.request("GET", "/repos/{repo/}/git/ref/heads/{branch/}", repo=self._repo, branch=branch)

@@ -11,6 +11,7 @@ from gitprovider import (
     BranchProtection,
     ConflictError,
     HeadMovedError,
+    InvalidRequestError,
     MergeMethod,
     NotFoundError,
     NotMergeableError,
@@ -222,6 +223,23 @@ def test_a_branch_that_github_deleted_itself_is_gone_as_asked(hub: Hub) -> None:
         hub.provider.merge_pull_request(REPO, 1, expected_head=head, delete_source_branch=True)
 
     assert "feature" not in dict(hub.forge.branches(REPO))
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_refused_deletion_without_a_reason_is_looked_into(hub: Hub, gone: bool) -> None:
+    """GitHub has answered a branch that is gone with "Validation Failed" alone."""
+    pull = hub.given_pull()
+    hub.forge.update_repo(REPO, settings={"delete_branch_on_merge": gone})
+    hub.given_fault(Fault(kind="status", method="DELETE", status=422, body=b'{"message": "Validation Failed"}'))
+
+    def call() -> object:
+        return hub.provider.merge_pull_request(REPO, 1, expected_head=pull.head_sha, delete_source_branch=True)
+
+    if gone:
+        call()
+    else:
+        with pytest.raises(InvalidRequestError, match="Validation Failed"):
+            call()
 
 
 def test_a_branch_with_later_commits_stays(hub: Hub) -> None:
