@@ -150,6 +150,8 @@ class MoveFile:
         checks.check_file_path("to", self.to)
         if self.path == self.to:
             refuse("to", f"is {self.to!r}, the path it comes from")
+        if self.to.startswith(f"{self.path}/"):
+            refuse("to", f"is {self.to!r}, below the file that is to be moved")
 
 
 FileChange = PutFile | DeleteFile | MoveFile

@@ -93,7 +93,7 @@ def _judged(change: FileChange, tree: Mapping[str, TreeEntry]) -> TreeEntry | No
     if was is None and not isinstance(change, PutFile):
         verb = "deleted" if isinstance(change, DeleteFile) else "moved"
         _refuse(f"{change.path!r} is no file that exists, and cannot be {verb}")
-    if isinstance(change, MoveFile) and change.to in tree:
+    if isinstance(change, MoveFile) and (change.to in tree or any(path.startswith(f"{change.to}/") for path in tree)):
         _refuse(f"{change.to!r} exists; nothing can be moved onto it")
     return was
 

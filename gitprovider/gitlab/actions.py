@@ -125,7 +125,7 @@ def plan(changes: Sequence[FileChange], entries: Mapping[str, TreeEntry], *, sha
     gone = {change.path for change in changes if isinstance(change, DeleteFile | MoveFile)}
     planned = Actions([], {})
     # What goes first makes room: a path may lie below one that is deleted or moved away by the same call.
-    for change in sorted(changes, key=lambda change: isinstance(change, PutFile)):
+    for change in sorted(changes, key=lambda change: (DeleteFile, MoveFile, PutFile).index(type(change))):
         match change:
             case DeleteFile():
                 _existing(change.path, entries)

@@ -491,6 +491,7 @@ class CommitFilesRefusedCases:
             pytest.param([MoveFile(path="dir", to="new")], id="move-a-directory"),
             pytest.param([MoveFile(path="file", to="other")], id="move-onto-a-file"),
             pytest.param([MoveFile(path="file", to="dir")], id="move-onto-a-directory"),
+            pytest.param([MoveFile(path="dir/inside", to="dir")], id="move-onto-its-own-directory"),
             pytest.param([MoveFile(path="file", to="other/below")], id="move-below-a-file"),
             pytest.param([PutFile(path="file/below", content="x")], id="put-below-a-file"),
             pytest.param([PutFile(path="dir", content="x")], id="put-in-place-of-a-directory"),
@@ -524,6 +525,34 @@ class CommitFilesRefusedCases:
         refused(InvalidRequestError, rig.provider.commit_files, repo, "main", [good, *changes], message="Does not fit")
 
         assert rig.branches(repo) == before
+
+    @pytest.mark.parametrize(
+        ("changes", "left"),
+        [
+            ([PutFile(path="file/below", content="x"), DeleteFile(path="file")], {"file/below", "other", "dir/inside"}),
+            ([MoveFile(path="other", to="file/below"), DeleteFile(path="file")], {"file/below", "dir/inside"}),
+            ([PutFile(path="dir", content="x"), DeleteFile(path="dir/inside")], {"file", "other", "dir"}),
+            (
+                [PutFile(path="file/below", content="x"), MoveFile(path="file", to="a")],
+                {"a", "file/below", "other", "dir/inside"},
+            ),
+        ],
+        ids=[
+            "put-below-what-is-deleted",
+            "move-below-what-is-deleted",
+            "put-for-an-emptied-directory",
+            "put-below-what-is-moved",
+        ],
+    )
+    def test_commit_files_what_goes_makes_room_for_what_comes(
+        self, rig: Rig, changes: list[FileChange], left: set[str]
+    ) -> None:
+        """The tree that comes of all changes together is what counts, in whatever order they are given."""
+        repo = rig.given_repo({"file": b"file", "other": b"other", "dir/inside": b"inside"})
+
+        rig.provider.commit_files(repo, "main", changes, message="Make room")
+
+        assert set(rig.files(repo, "main")) == left
 
     def test_commit_files_links_and_submodules_elsewhere_are_kept(self, rig: Rig) -> None:
         """What is not touched stays as it is."""
