@@ -13,7 +13,7 @@ from gitprovider import arguments, checks
 from gitprovider._fields import Fields
 from gitprovider._http import PAGE_SIZE, Answer, RemoteOperation, StatusError, read_pages
 from gitprovider._remote import RemoteProvider
-from gitprovider.enums import MergeMethod, PullRequestState, Visibility
+from gitprovider.enums import MergeMethod, Outcome, PullRequestState, Visibility
 from gitprovider.errors import (
     GitProviderError,
     InvalidRequestError,
@@ -225,8 +225,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
             op.note(source_sha=sha)
             op.find_existing = lambda: self._branch(op, repo, name)
             with op.effect("create branch"):
-                answer = op.request("POST", BRANCHES, project=repo, body={"branch": name, "ref": sha})
-                made = convert.branch(Fields(answer))
+                made = self._make_branch(op, repo, {"branch": name, "ref": sha})
                 op.done("create branch", made)
             return made
 
@@ -474,6 +473,17 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
     def _branch(self, op: GitLabOperation, repo: str, name: str) -> Branch:
         return convert.branch(Fields(op.request("GET", BRANCH, project=repo, branch=name)))
 
+    def _make_branch(self, op: GitLabOperation, repo: str, body: Mapping[str, Any]) -> Branch:
+        try:
+            return convert.branch(Fields(op.request("POST", BRANCHES, project=repo, body=body)))
+        except StatusError as exc:
+            error = self._meaning(exc, op)
+            if isinstance(error, NotFoundError) and exc.answer.status == 400 and _was_just_begun(op, repo):
+                # In an empty project GitLab makes the default branch before it looks for the commit.
+                error.outcome = Outcome.UNKNOWN
+                error.hint = "the project may have been empty: GitLab then begins it with a README.md of its own"
+            raise error from exc
+
     def _namespace(self, op: GitLabOperation, path: str) -> int:
         """The number of a group or user by its full path; it never changes, and is asked for once."""
         if path not in self._namespaces:
@@ -530,6 +540,15 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
                         hint="it was made moments ago; the same call is safe, and will do in a few seconds",
                     )
             raise error from exc
+
+
+def _was_just_begun(op: GitLabOperation, repo: str) -> bool:
+    """Whether the project's only commit is the one by which GitLab itself begins a project."""
+    with suppress(Exception):
+        [only] = Fields.each(op.request("GET", BRANCHES, project=repo))
+        commit = only.sub("commit")
+        return not commit.texts("parent_ids") and (commit.maybe_text("message") or "").startswith("Add README.md")
+    return False
 
 
 def _shown_title(title: str, draft: bool) -> str:

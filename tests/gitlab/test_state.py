@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gitprovider.enums import PullRequestState, Visibility
+from gitprovider.enums import Outcome, PullRequestState, Visibility
 from gitprovider.errors import InvalidRequestError, NotFoundError, RepoMovedError, UnsupportedOptionError
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.models import PutFile
@@ -218,3 +218,23 @@ def test_a_closed_provider_refuses_calls(world: World) -> None:
     with pytest.raises(InvalidRequestError, match="closed"), provider.sdk():
         pass
     assert world.sent == []
+
+
+def test_a_branch_at_an_unknown_commit_changes_nothing(world: World, provider: GitLabProvider) -> None:
+    """In a project that has commits."""
+    with pytest.raises(NotFoundError) as caught:
+        provider.create_branch(REPO, "feature", source="1" * 40)
+
+    assert caught.value.outcome is Outcome.NOT_APPLIED
+
+
+def test_a_branch_in_an_empty_project_may_begin_it(world: World, provider: GitLabProvider) -> None:
+    """GitLab makes the default branch before it looks for the commit: not "nothing changed"."""
+    world.forge.create_repo("acme/empty")
+
+    with pytest.raises(NotFoundError) as caught:
+        provider.create_branch("acme/empty", "feature", source="1" * 40)
+
+    assert caught.value.outcome is Outcome.UNKNOWN
+    assert "README.md" in (caught.value.hint or "")
+    assert dict(world.forge.branches("acme/empty")).keys() == {"main"}
