@@ -122,20 +122,21 @@ class Merge:
             state or "", NotMergeableReason.UNKNOWN
         )
 
-    def delete_source(self, head: str, *, merged_now: bool) -> None:
+    def delete_source(self, head: str) -> None:
         """Delete the source branch if it is in this repository and still at ``head``; gone already is well too.
+
+        The branch itself is asked where it is: a pull request's own head stays as it was merged.
 
         Raises:
             ConflictError: it is in another repository.
             HeadMovedError: it has moved on.
         """
-        seen_now = merged_now and self._pull is None
         pull = self.read() if self._pull is None else convert.pull_request(self._pull)
         assert self._pull is not None
         if not convert.in_one_repo(self._pull):
             raise ConflictError("the source branch is in another repository, and stays")
         try:
-            where = pull.head_sha if seen_now else self._head_of(pull.source_branch)
+            where = self._head_of(pull.source_branch)
             if where != head:
                 raise HeadMovedError(
                     f"the source branch has moved on to {where}, and stays", expected=head, actual=where

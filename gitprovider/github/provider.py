@@ -340,7 +340,7 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
             op.done("merge", result)
             if delete_source_branch:
                 with op.after("delete source branch"):
-                    merge.delete_source(head, merged_now=not result.already_merged)
+                    merge.delete_source(head)
             return result
 
     # HostState

@@ -22,6 +22,7 @@ from gitprovider import (
     UnexpectedResponseError,
 )
 from gitprovider.fakes.faults import Fault
+from gitprovider.fakes.host import Request, Response
 from tests.github.hub import REPO, Hub
 
 PULL, MERGE = "GET /pulls/{number}", "PUT /pulls/{number}/merge"
@@ -253,6 +254,29 @@ def test_a_branch_with_later_commits_stays(hub: Hub) -> None:
 
     assert (caught.value.outcome, caught.value.actual) == (Outcome.PARTIAL, later.sha)
     assert hub.forge.head(REPO, "feature") == later.sha
+
+
+@pytest.mark.parametrize("pinned", [True, False])
+def test_a_commit_made_right_after_the_merge_is_not_lost(hub: Hub, pinned: bool) -> None:
+    """A pull request's head is frozen by the merge; it is the branch that is looked at."""
+    pull = hub.given_pull()
+    handle = hub.face.handle
+
+    def and_then_push(request: Request) -> Response:
+        answer = handle(request)
+        if request.method == "PUT":
+            hub.given_commit("feature", PutFile(path="late", content="x"))
+        return answer
+
+    hub.face.handle = and_then_push  # type: ignore[method-assign]  # a colleague of the test's
+
+    with pytest.raises(HeadMovedError) as caught:
+        hub.provider.merge_pull_request(
+            REPO, 1, expected_head=pull.head_sha if pinned else None, delete_source_branch=True
+        )
+
+    assert caught.value.outcome is Outcome.PARTIAL
+    assert "late" in hub.forge.read_tree(REPO, hub.forge.head(REPO, "feature"))
 
 
 def test_a_branch_of_another_repository_stays(hub: Hub) -> None:
