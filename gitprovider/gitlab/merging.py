@@ -196,11 +196,15 @@ class Merging:
     def _status(self) -> str:
         return self.seen.maybe_text("detailed_merge_status") or self.seen.maybe_text("merge_status") or ""
 
-    def _refusal(self, reason: NotMergeableReason, **known: Any) -> NotMergeableError:
-        said = self.seen.maybe_text("merge_error")
-        if said and _METHOD_ERROR.search(said):
-            reason = NotMergeableReason.METHOD
-        return NotMergeableError(self._redact(said or f"GitLab says {self._status()}"), reason=reason, **known)
+    def _refusal(self, reason: NotMergeableReason) -> NotMergeableError:
+        return NotMergeableError(self._redact(f"GitLab says {self._status()}"), reason=reason)
+
+    def _failure(self) -> NotMergeableError | None:
+        """What went wrong with a merge that was begun. Older tries leave their words too, so it is asked for last."""
+        if not (said := self.seen.maybe_text("merge_error")):
+            return None
+        reason = NotMergeableReason.METHOD if _METHOD_ERROR.search(said) else NotMergeableReason.UNKNOWN
+        return NotMergeableError(self._redact(said), reason=reason)
 
     def send(self, *, message: str | None, delete_source_branch: bool) -> MergeResult:
         """Send the merge, once, and read until the host says merged.
@@ -226,8 +230,8 @@ class Merging:
             return self._read_up(refused)
         self.seen = Fields(answer)
         while self.seen.maybe_text("state") != "merged":
-            if self.seen.maybe_text("merge_error"):
-                raise self._refusal(NotMergeableReason.UNKNOWN)
+            if self.seen.maybe_text("state") == "opened" and (failed := self._failure()) is not None:
+                raise failed
             self._wait_for_merge()
         return self.result(already_merged=False)
 
@@ -268,10 +272,16 @@ class Merging:
         else:
             if done is not None:
                 return done
-            reason = NotMergeableReason.PENDING if self._is_computing() else NotMergeableReason.UNKNOWN
-            error = self._refusal(_REASONS.get(self._status(), reason))
+            error = self._why()
         error.status, error.request_id = refused.status, refused.request_id
         raise error
+
+    def _why(self) -> NotMergeableError:
+        if (reason := _REASONS.get(self._status())) is not None:
+            return self._refusal(reason)
+        if self._is_computing():
+            return self._refusal(NotMergeableReason.PENDING)
+        return self._failure() or self._refusal(NotMergeableReason.UNKNOWN)
 
     def _wait_for_merge(self) -> None:
         pending = NotMergeableError(

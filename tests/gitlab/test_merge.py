@@ -318,6 +318,25 @@ def test_a_refusal_is_read_up(ready: World) -> None:
     assert len(ready.mutations) == 1
 
 
+def test_the_words_of_an_older_failure_do_not_hide_the_reason(world: World) -> None:
+    """merge_error stays on the merge request until a merge succeeds."""
+    world.pull_request(settings={"merge_error": "This project requires squashing commits."})
+    status(world, "not_approved")
+
+    assert "not_approved" in refused(world, NotMergeableReason.REVIEWS).message
+
+
+def test_a_failure_of_the_merge_itself_is_read_up(ready: World) -> None:
+    """GL-MG-01: 422 says no more than "Branch cannot be merged"; the merge request does."""
+    ready.settings(squash_option="always")
+    ready.fault("status", method="GET", endpoint=r"projects/\{\w+\}$", status=200, body=b'{"merge_method": "merge"}')
+
+    error = refused(ready, NotMergeableReason.METHOD)
+
+    assert (error.status, len(ready.mutations)) == (422, 1)
+    assert "squash" in error.message
+
+
 def test_a_refusal_that_cannot_be_read_up_is_the_host_s_word(ready: World) -> None:
     """A failing read says nothing new."""
     ready.fault("status", method="PUT", status=422, body=b'{"message": "Branch cannot be merged"}')
