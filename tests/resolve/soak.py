@@ -171,7 +171,7 @@ class Soak(RuleBasedStateMachine):
             return
         assert call.holds(self.host.forge), "ensure returned, and the host does not hold it"
         self.host.forget()
-        again = call.ensure(provider, None, settling)
+        again = call.ensure(provider, error, settling)
         assert not again.changed
         assert self.host.sent() == [], "ensure wrote though everything was there"
 
