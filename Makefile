@@ -27,8 +27,9 @@ $(DEV): pyproject.toml | $(BIN)/pip
 demo: $(RUN) ## make a repository from a directory on the local forge, below ./demo
 	@$(BIN)/gitprovider demo demo
 
-test: $(DEV) ## run all tests
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not soak and not live'
+test: $(DEV) ## run all tests, with the branches that they cover
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not soak and not live' \
+		--cov --cov-branch --cov-report=term:skip-covered --cov-fail-under=95
 
 lint: $(DEV) ## check format, style, types and who imports whom
 	$(BIN)/ruff format --check .
