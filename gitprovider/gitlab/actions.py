@@ -134,7 +134,8 @@ def plan(changes: Sequence[FileChange], entries: Mapping[str, TreeEntry], *, sha
             case MoveFile():
                 was = _existing(change.path, entries)
                 _check_room(change.to, entries, gone)
-                if change.to in entries:
+                # A directory is not among the entries, but what is touched below it is.
+                if any(path == change.to or path.startswith(f"{change.to}/") for path in entries):
                     refuse("changes", f"move {change.path!r} onto {change.to!r}, which exists")
                 planned.actions.append(
                     {"action": "move", "previous_path": change.path, "file_path": change.to},
@@ -142,7 +143,11 @@ def plan(changes: Sequence[FileChange], entries: Mapping[str, TreeEntry], *, sha
                 planned.files.update({change.path: None, change.to: (was.sha, was.mode)})
             case PutFile():
                 _check_room(change.path, entries, gone)
-                _put(change, entries.get(change.path), planned, sha256=sha256)
+                there = entries.get(change.path)
+                emptied = any(path.startswith(f"{change.path}/") for path in gone)
+                if there is not None and there.mode in _TREES and emptied:
+                    there = None  # perhaps not of all its files; the host sees that
+                _put(change, there, planned, sha256=sha256)
     return planned
 
 

@@ -492,6 +492,10 @@ class CommitFilesRefusedCases:
             pytest.param([MoveFile(path="file", to="other")], id="move-onto-a-file"),
             pytest.param([MoveFile(path="file", to="dir")], id="move-onto-a-directory"),
             pytest.param([MoveFile(path="dir/inside", to="dir")], id="move-onto-its-own-directory"),
+            pytest.param(
+                [MoveFile(path="dir/inside", to="new"), MoveFile(path="file", to="dir")],
+                id="move-onto-an-emptied-directory",
+            ),
             pytest.param([MoveFile(path="file", to="other/below")], id="move-below-a-file"),
             pytest.param([PutFile(path="file/below", content="x")], id="put-below-a-file"),
             pytest.param([PutFile(path="dir", content="x")], id="put-in-place-of-a-directory"),
