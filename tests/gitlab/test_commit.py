@@ -88,6 +88,14 @@ def test_what_goes_is_sent_before_what_comes() -> None:
     assert [action["action"] for action in chosen(changes, a=TEXT)] == ["delete", "create"]
 
 
+def test_a_directory_that_the_same_call_empties_makes_room() -> None:
+    """Whether it is empty then is the host's to see; its own text for that is an InvalidRequestError."""
+    changes: list[FileChange] = [PutFile(path="dir", content="x"), DeleteFile(path="dir/inside")]
+    there = {"dir": TreeEntry("1" * 40, "40000"), "dir/inside": TEXT}
+
+    assert [action["action"] for action in plan(changes, there).actions] == ["delete", "create"]
+
+
 @pytest.mark.parametrize(
     ("content", "encoding"),
     [
