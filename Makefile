@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 RUN := $(VENV)/.installed-run
 DEV := $(VENV)/.installed-dev
 
-.PHONY: help demo test lint clean
+.PHONY: help demo test recordings live bench lint clean
 
 help: ## list the commands
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -30,6 +30,15 @@ demo: $(RUN) ## make a repository from a directory on the local forge, below ./d
 test: $(DEV) ## run all tests, with the branches that they cover
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not soak and not live' \
 		--cov --cov-branch --cov-report=term:skip-covered --cov-fail-under=95
+
+recordings: $(DEV) ## run recorded exchanges with the hosts, in DIR=…, through converters and translation
+	@$(BIN)/python -m tests.recordings '$(DIR)'
+
+live: $(DEV) ## run a few tests against the real hosts, in throw-away repositories; says what it needs
+	@$(BIN)/python -m pytest -q -rs -m live tests/live || test $$? = 5
+
+bench: $(DEV) ## measure what the providers cost in processor time, against requests alone
+	@$(BIN)/python benchmarks/processor_time.py
 
 lint: $(DEV) ## check format, style, types and who imports whom
 	$(BIN)/ruff format --check .

@@ -64,7 +64,7 @@ def exchanges(folder: Path) -> Iterator[dict[str, Any]]:
 
 def main(arguments: list[str]) -> int:
     """Run every exchange, print what becomes of it, and fail if one cannot be understood."""
-    if len(arguments) != 1 or not Path(arguments[0]).is_dir():
+    if len(arguments) != 1 or not arguments[0] or not Path(arguments[0]).is_dir():
         print("usage: python -m tests.recordings DIR, a folder with *.jsonl files", file=sys.stderr)
         return 2
     counts: Counter[str] = Counter()
