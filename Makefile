@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 RUN := $(VENV)/.installed-run
 DEV := $(VENV)/.installed-dev
 
-.PHONY: help demo test recordings live bench lint clean
+.PHONY: help demo test soak recordings live bench lint clean
 
 help: ## list the commands
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -30,6 +30,9 @@ demo: $(RUN) ## make a repository from a directory on the local forge, below ./d
 test: $(DEV) ## run all tests, with the branches that they cover
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not soak and not live' \
 		--cov --cov-branch --cov-report=term:skip-covered --cov-fail-under=95
+
+soak: $(DEV) ## run the long tests: thousands of random sequences with faults, and load
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m soak
 
 recordings: $(DEV) ## run recorded exchanges with the hosts, in DIR=…, through converters and translation
 	@$(BIN)/python -m tests.recordings '$(DIR)'

@@ -172,3 +172,15 @@ def test_every_path_that_the_readme_points_to_exists() -> None:
 def test_the_readme_is_short() -> None:
     """Under 300 lines, so that somebody reads it."""
     assert len(README.splitlines()) < 300
+
+
+def test_every_make_target_that_the_readme_names_exists() -> None:
+    """`make …` in the README, and in CONTRIBUTING, is a target, and every target says what it is for."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z]+):.* ## .", makefile, re.MULTILINE))
+    phony = re.search(r"^\.PHONY: (.+)$", makefile, re.MULTILINE)
+    named = set(re.findall(r"make ([a-z]+)", README + (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")))
+
+    assert phony
+    assert targets == set(phony[1].split())
+    assert named <= targets
