@@ -9,7 +9,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from gitprovider import Author, BranchProtection, PullRequestState, Visibility
+from gitprovider import (
+    Author,
+    BranchProtection,
+    Outcome,
+    ProviderUnavailableError,
+    PullRequestState,
+    Visibility,
+)
 
 # A file is its content and its mode; a tree is every file by its path.
 Blob = tuple[bytes, str]
@@ -104,13 +111,15 @@ class ToyRepo:
 
 
 class ToyHost:
-    """All repositories, and a count of what was asked of them."""
+    """All repositories, a count of what was asked of them, and the ways in which a request can fail."""
 
     def __init__(self) -> None:
         self.repos: dict[str, ToyRepo] = {}
         self.moved: dict[str, str] = {}
         self.requests = 0
         self.mutations = 0
+        self.failing = 0
+        self.losing = False
         self.due: dict[str, Callable[[], None]] = {}
         self._ids = itertools.count(1)
 
@@ -118,11 +127,21 @@ class ToyHost:
         self.repos[path] = ToyRepo(id=next(self._ids), path=path, description=description, visibility=visibility)
         return self.repos[path]
 
+    def request(self, outcome: Outcome = Outcome.NOT_APPLIED) -> None:
+        """Every request is counted, and fails while the host is overloaded."""
+        self.requests += 1
+        if self.failing:
+            self.failing -= 1
+            raise ProviderUnavailableError("the host is overloaded", status=503, outcome=outcome)
+
     @contextmanager
     def mutation(self) -> Iterator[None]:
-        """Around every request that may change something: it is counted, and what is due happens."""
-        self.requests += 1
+        """Around every request that may change something: what is due happens, and its answer may be lost."""
         self.mutations += 1
+        self.request(Outcome.UNKNOWN)
         self.due.pop("before", lambda: None)()
         yield
         self.due.pop("after", lambda: None)()
+        if self.losing:
+            self.losing = False
+            raise ProviderUnavailableError("the connection was reset", outcome=Outcome.UNKNOWN)

@@ -30,17 +30,20 @@ from gitprovider import (
     NotMergeableReason,
     Outcome,
     PermissionDeniedError,
+    ProviderUnavailableError,
     PullRequest,
     PullRequestState,
     PutFile,
     Repo,
     RepoMovedError,
+    RetryOptions,
     Step,
     TreeEntry,
     UnsupportedOptionError,
     Visibility,
     arguments,
     checks,
+    with_retry,
 )
 
 from .host import TOY, Blob, ToyCommit, ToyHost, ToyPull, ToyRepo, Tree
@@ -50,13 +53,14 @@ FILES = ("100644", "100755")
 
 
 class ToyProvider:
-    """Everything in memory; nothing is lost on the way, so that every failure is NOT_APPLIED or PARTIAL."""
+    """Everything in memory, behind requests that can fail. Reads are retried, and nothing else is."""
 
     name = "toy"
     settle = 0.0
 
-    def __init__(self, host: ToyHost) -> None:
+    def __init__(self, host: ToyHost, *, retry: RetryOptions = RetryOptions()) -> None:
         self.host = host
+        self._retry = retry
 
     def supports(self, option: str) -> bool:
         return option not in UNSUPPORTED
@@ -66,12 +70,12 @@ class ToyProvider:
     def get_repo(self, repo: str) -> Repo:
         with self._call("get_repo", repo):
             checks.check_repo_path(repo)
-            self.host.requests += 1
+            with_retry(self.host.request, self._retry, should_retry=_may_pass)
             return _repo(self._at(self.host.moved.get(repo, repo)))
 
     def list_branches(self, repo: str) -> list[Branch]:
         with self._call("list_branches", repo):
-            found = self._read(repo)
+            found = with_retry(lambda: self._read(repo), self._retry, should_retry=_may_pass)
             return [_branch(found, name) for name in sorted(found.branches)]
 
     def create_repo(
@@ -303,13 +307,13 @@ class ToyProvider:
         except GitProviderError as error:
             error.provider, error.operation, error.repo = self.name, operation, call.repo
             error.completed = call.completed
-            error.outcome = Outcome.PARTIAL if call.completed else Outcome.NOT_APPLIED
+            error.outcome = Outcome.PARTIAL if call.completed else error.outcome
             error.intent = call.intent()
             raise
 
     def _read(self, repo: str) -> ToyRepo:
         checks.check_repo_path(repo)
-        self.host.requests += 1
+        self.host.request()
         if repo in self.host.moved:
             raise RepoMovedError("the repository moved", moved_to=self.host.moved[repo])
         return self._at(repo)
@@ -358,6 +362,10 @@ class _Call:
             return None
         steps = tuple(step.name for step in self.completed)
         return Intent(operation=self._operation, provider=ToyProvider.name, repo=self.repo, steps=steps, **self._known)
+
+
+def _may_pass(error: Exception) -> bool:
+    return isinstance(error, ProviderUnavailableError)
 
 
 def _repo(repo: ToyRepo) -> Repo:
@@ -447,7 +455,7 @@ def _changed(before: Tree, changes: Sequence[FileChange]) -> Tree:
             case DeleteFile(path=path):
                 del tree[path]
             case MoveFile(path=path, to=to):
-                if to in before:
+                if any(f"{there}/".startswith(f"{to}/") for there in before):
                     raise InvalidRequestError(f"{to!r} is there already", argument="changes")
                 tree[to] = tree.pop(path)
     for path in tree:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
-from gitprovider import BranchProtection, MergeMethod, PullRequestState, Visibility
+from gitprovider import BranchProtection, MergeMethod, PullRequestState, RetryOptions, Visibility
 from gitprovider.testing import CommitView, File, PullRequestView
 
 from .host import Blob, ToyHost, ToyPull, ToyRepo
@@ -23,7 +23,7 @@ class ToyRig:
 
     def __init__(self) -> None:
         self.host = ToyHost()
-        self.provider = ToyProvider(self.host)
+        self.provider = ToyProvider(self.host, retry=RetryOptions(base_delay=0.0))
         self.state = self.provider
         self._numbers = itertools.count(1)
 
@@ -126,6 +126,14 @@ class ToyRig:
 
     def given_merge_method(self, repo: str, method: MergeMethod, *, allowed: bool) -> bool:
         return allowed
+
+    def given_failing_requests(self, count: int) -> bool:
+        self.host.failing = count
+        return True
+
+    def given_lost_answer(self) -> bool:
+        self.host.losing = True
+        return True
 
     def given_revoked_credential(self) -> bool:
         return False
