@@ -55,8 +55,12 @@ def running(environment: dict[str, str], store: pathlib.Path, *, workers: int = 
         listener.bind(("127.0.0.1", 0))
         listener.listen(256)
         port = listener.getsockname()[1]
-        command = [sys.executable, "-m", "uvicorn", "--factory", "tests.service.app:from_environment", "--fd",
-                   str(listener.fileno()), "--workers", str(workers), "--log-level", "warning"]  # fmt: skip
+        command = [
+            *(sys.executable, "-m", "uvicorn", "--factory", "tests.service.app:from_environment"),
+            *("--fd", str(listener.fileno()), "--workers", str(workers), "--log-level", "warning"),
+            # A busy client may leave a connection idle for longer than the default of 5 s, and then use it again.
+            *("--timeout-keep-alive", "600"),
+        ]
         process = subprocess.Popen(
             command,
             cwd=ROOT,
