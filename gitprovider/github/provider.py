@@ -237,7 +237,7 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
                 return self._first_commit(op, repo, branch, read, message, author, expected_head)
             data = GitData(op, repo)
             with op.before("read tree"):
-                tree = data.read_tree(head.tree, touched_paths(read)) if commits.needs_tree(read) else None
+                tree = data.read_tree(head.tree, touched_paths(read))
                 made = commits.entries(read, tree)
                 op.note(base_sha=head.sha, files=commits.evidence(made))
             with op.before("write tree"):

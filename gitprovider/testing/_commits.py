@@ -500,11 +500,21 @@ class CommitFilesRefusedCases:
             pytest.param([PutFile(path="file/below", content="x")], id="put-below-a-file"),
             pytest.param([PutFile(path="dir", content="x")], id="put-in-place-of-a-directory"),
             pytest.param([PutFile(path="link", content="x")], id="put-at-a-symbolic-link"),
+            pytest.param(
+                [PutFile(path="link", content="x", executable=False)], id="put-with-its-mode-at-a-symbolic-link"
+            ),
             pytest.param([PutFile(path="link/below", content="x")], id="put-below-a-symbolic-link"),
             pytest.param([DeleteFile(path="link")], id="delete-a-symbolic-link"),
             pytest.param([MoveFile(path="link", to="new")], id="move-a-symbolic-link"),
             pytest.param([MoveFile(path="file", to="link")], id="move-onto-a-symbolic-link"),
             pytest.param([PutFile(path="module", content="x")], id="put-at-a-submodule"),
+            pytest.param([PutFile(path="module", content="x", executable=True)], id="put-with-its-mode-at-a-submodule"),
+            pytest.param(
+                [PutFile(path="dir", content="x", executable=False)], id="put-with-its-mode-in-place-of-a-directory"
+            ),
+            pytest.param(
+                [PutFile(path="file/below", content="x", executable=False)], id="put-with-its-mode-below-a-file"
+            ),
             pytest.param([PutFile(path="module/below", content="x")], id="put-below-a-submodule"),
             pytest.param([DeleteFile(path="module")], id="delete-a-submodule"),
             pytest.param([MoveFile(path="module", to="new")], id="move-a-submodule"),
@@ -524,7 +534,7 @@ class CommitFilesRefusedCases:
             }
         )
         before = rig.branches(repo)
-        good = PutFile(path="good", content="good")
+        good = PutFile(path="good", content="good", executable=False)
 
         refused(InvalidRequestError, rig.provider.commit_files, repo, "main", [good, *changes], message="Does not fit")
 

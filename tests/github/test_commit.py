@@ -23,6 +23,7 @@ from gitprovider import (
     ProviderUnavailableError,
     PutFile,
 )
+from gitprovider.changes import blob_sha
 from gitprovider.fakes.faults import Fault
 from gitprovider.fakes.host import Request, Response
 from gitprovider.github import commits
@@ -99,8 +100,8 @@ def test_what_has_not_changed_is_not_sent(hub: Hub) -> None:
     assert [item["path"] for item in _sent(hub, "/git/trees")[0]["tree"]] == ["b"]
     assert caught.value.intent is not None
     assert caught.value.intent.files == {
-        "README.md": (commits.blob_sha(b"hello\n"), "100644"),
-        "b": (commits.blob_sha(b"b"), "100644"),
+        "README.md": (blob_sha(b"hello\n"), "100644"),
+        "b": (blob_sha(b"b"), "100644"),
     }
 
 

@@ -76,24 +76,18 @@ def test_tightening_a_rule_reads_it_first(hub: Hub) -> None:
     assert hub.calls() == [BRANCH, "GET /branches/{branch/}/protection", "PUT /branches/{branch/}/protection"]
 
 
-def test_a_commit_with_known_modes_is_four_requests(hub: Hub) -> None:
-    """Nothing has to be looked up: head, tree, commit, ref."""
-    hub.provider.commit_files(REPO, "main", [PutFile(path="a", content="a", executable=True)], message="m")
-
-    assert hub.calls() == [BRANCH, *WRITE]
-
-
 @pytest.mark.parametrize(
     "change",
     [
         PutFile(path="a", content="a"),
+        PutFile(path="a", content="a", executable=True),
         DeleteFile(path="README.md"),
         MoveFile(path="README.md", to="docs/README.md"),
     ],
-    ids=["mode kept", "deletion", "move"],
+    ids=["mode kept", "mode given", "deletion", "move"],
 )
-def test_a_commit_that_must_know_the_tree_is_five_requests(hub: Hub, change: PutFile | DeleteFile | MoveFile) -> None:
-    """A mode to keep, a deletion or a move takes one read of the tree."""
+def test_a_commit_is_five_requests(hub: Hub, change: PutFile | DeleteFile | MoveFile) -> None:
+    """Head, what is there, tree, commit, ref."""
     hub.provider.commit_files(REPO, "main", [change], message="m")
 
     assert hub.calls() == [BRANCH, TREE, *WRITE]
@@ -106,7 +100,7 @@ def test_each_binary_file_is_a_request_more(hub: Hub) -> None:
 
     hub.provider.commit_files(REPO, "main", [*binary, twin], message="m")
 
-    assert hub.calls() == [BRANCH, *[BLOB] * 3, *WRITE]
+    assert hub.calls() == [BRANCH, TREE, *[BLOB] * 3, *WRITE]
 
 
 @pytest.mark.parametrize(("files", "trees"), [(100, 1), (101, 2), (250, 3)])
@@ -116,7 +110,7 @@ def test_every_further_hundred_files_is_a_request_more(hub: Hub, files: int, tre
 
     commit = hub.provider.commit_files(REPO, "main", changes, message="m")
 
-    assert hub.calls() == [BRANCH, *["POST /git/trees"] * trees, *WRITE[1:]]
+    assert hub.calls() == [BRANCH, TREE, *["POST /git/trees"] * trees, *WRITE[1:]]
     assert len(hub.forge.read_tree(REPO, commit.sha)) == files + 1
 
 

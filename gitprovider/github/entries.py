@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from gitprovider.changes import blob_sha, directories
 from gitprovider.errors import InvalidRequestError
 from gitprovider.models import DeleteFile, FileChange, MoveFile, PutFile
 from gitprovider.state import TreeEntry
@@ -49,18 +49,10 @@ class Entry:
         return item | ({"sha": self.sha} if (text := self.text) is None else {"content": text})
 
 
-def blob_sha(data: bytes) -> str:
-    """The name that Git gives a content; GitHub's repositories are SHA-1."""
-    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+def entries(changes: Sequence[FileChange], tree: Mapping[str, TreeEntry]) -> list[Entry]:
+    """What the changes make of ``tree``.
 
-
-def needs_tree(changes: Sequence[FileChange]) -> bool:
-    """Whether what is there now must be read: a mode is to be kept, or a path is deleted or moved."""
-    return any(not isinstance(change, PutFile) or change.executable is None for change in changes)
-
-
-def entries(changes: Sequence[FileChange], tree: Mapping[str, TreeEntry] | None) -> list[Entry]:
-    """What the changes make of ``tree``; None when it did not need to be read.
+    It is always needed: GitHub puts a file in the place of a link, a submodule or a directory without a word.
 
     Raises:
         InvalidRequestError: deleting or moving what is not there; moving onto an existing path; a file below a file or
@@ -68,7 +60,7 @@ def entries(changes: Sequence[FileChange], tree: Mapping[str, TreeEntry] | None)
     """
     made: list[Entry] = []
     for change in changes:
-        was = None if tree is None else _judged(change, tree)
+        was = _judged(change, tree)
         match change:
             case PutFile():
                 data = change.data()
@@ -80,8 +72,7 @@ def entries(changes: Sequence[FileChange], tree: Mapping[str, TreeEntry] | None)
                 made.append(Entry(path=change.path, sha=None))
             case _:
                 made.append(Entry(path=change.path, sha=None))
-    if tree is not None:
-        _check_places(made, tree)
+    _check_places(made, tree)
     return sorted(made, key=lambda entry: entry.sha is not None)  # what goes makes room for what comes
 
 
@@ -101,25 +92,19 @@ def _judged(change: FileChange, tree: Mapping[str, TreeEntry]) -> TreeEntry | No
 def _check_places(made: Sequence[Entry], tree: Mapping[str, TreeEntry]) -> None:
     gone = {entry.path for entry in made if entry.sha is None}
     left = set(tree) - gone
-    directories = {above for path in left for above in parents(path)}
+    occupied = {above for path in left for above in directories(path)}
     for entry in made:
         if entry.sha is None:
             continue
-        if entry.path in directories:
+        if entry.path in occupied:
             _refuse(f"{entry.path!r} is a directory; no file can take its place")
-        if below := next((above for above in parents(entry.path) if above in left), None):
+        if below := next((above for above in directories(entry.path) if above in left), None):
             _refuse(f"{below!r} is a file; nothing can be below it")
 
 
-def parents(path: str) -> list[str]:
-    """The directories that ``path`` is in, the outermost first: ``a`` and ``a/b`` for ``a/b/c``."""
-    parts = path.split("/")[:-1]
-    return ["/".join(parts[: depth + 1]) for depth in range(len(parts))]
-
-
-def changed(made: Sequence[Entry], tree: Mapping[str, TreeEntry] | None) -> list[Entry]:
+def changed(made: Sequence[Entry], tree: Mapping[str, TreeEntry]) -> list[Entry]:
     """The entries that differ from what is there."""
-    return [e for e in made if tree is None or e.sha is None or tree.get(e.path) != TreeEntry(e.sha, e.mode)]
+    return [e for e in made if e.sha is None or tree.get(e.path) != TreeEntry(e.sha, e.mode)]
 
 
 def evidence(made: Sequence[Entry]) -> dict[str, tuple[str, str] | None]:
