@@ -209,28 +209,6 @@ def fill(template: str, parts: Mapping[str, str | int]) -> str:
     return re.sub(r"\{(?P<name>\w+)(?P<keep>/?)\}", encoded, template)
 
 
-def a_list(answer: Answer) -> Sequence[Any]:
-    """The answer's body as a list.
-
-    Raises:
-        BodyError: it is something else.
-    """
-    if not isinstance(answer.data, list):
-        raise BodyError(f"expected a list, got {type(answer.data).__name__}", answer)
-    return answer.data
-
-
-def a_dict(answer: Answer) -> Mapping[str, Any]:
-    """The answer's body as an object.
-
-    Raises:
-        BodyError: it is something else.
-    """
-    if not isinstance(answer.data, dict):
-        raise BodyError(f"expected an object, got {type(answer.data).__name__}", answer)
-    return answer.data
-
-
 def transport_error(exc: BaseException) -> GitProviderError | None:
     """What a failure without a usable answer means, or None when ``exc`` is no such failure.
 

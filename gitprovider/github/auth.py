@@ -16,6 +16,7 @@ from gitprovider._fields import Fields
 from gitprovider._http import RemoteOperation, StatusError
 from gitprovider.checks import refuse
 from gitprovider.errors import AuthenticationError
+from gitprovider.github.endpoints import ACCESS_TOKENS, INSTALLATION_OF_ORG, INSTALLATION_OF_USER
 from gitprovider.github.sdk import github, redacted_in_log
 from gitprovider.github.transport import GitHubClient, Settings
 from gitprovider.redact import Redactor
@@ -201,7 +202,7 @@ class InstallationCredential(Credential):
             if self._id is None:
                 self._id = self._look_up(op, str(self._installation.owner))
             asked_at = self._clock()
-            answer = op.request("POST", "/app/installations/{id}/access_tokens", id=self._id)
+            answer = op.request("POST", ACCESS_TOKENS, id=self._id)
         finally:
             op.client.close()
             op.client = lent
@@ -213,7 +214,7 @@ class InstallationCredential(Credential):
 
     @staticmethod
     def _look_up(op: RemoteOperation[GitHubClient], owner: str) -> int:
-        for template in ("/orgs/{owner}/installation", "/users/{owner}/installation"):
+        for template in (INSTALLATION_OF_ORG, INSTALLATION_OF_USER):
             try:
                 return Fields(op.request("GET", template, owner=owner)).number("id")
             except StatusError as exc:

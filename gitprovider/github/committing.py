@@ -11,13 +11,13 @@ from typing import Any
 
 from gitprovider._fields import Fields
 from gitprovider._http import Answer, BodyError, RemoteOperation, StatusError
-from gitprovider.changes import touched_paths
+from gitprovider.changes import directories, touched_paths
 from gitprovider.checks import refuse
 from gitprovider.errors import ConflictError, HeadMovedError
 from gitprovider.github import convert, translate
 from gitprovider.github.convert import Head
 from gitprovider.github.endpoints import BLOBS, BRANCH, COMMITS, CONTENTS, OLD_REF, REF, REPO, TREE, TREES
-from gitprovider.github.entries import PLAIN, Entry, batches, changed, entries, evidence, needs_tree, parents
+from gitprovider.github.entries import PLAIN, Entry, batches, changed, entries, evidence
 from gitprovider.github.transport import GitHubClient
 from gitprovider.models import Author, Commit, FileChange, PutFile, Repo
 from gitprovider.state import TreeEntry
@@ -61,7 +61,7 @@ class Committing:
         Raises:
             InvalidRequestError: a change that the tree does not admit.
         """
-        tree = self._read_tree(head.tree, touched_paths(changes)) if needs_tree(changes) else None
+        tree = self._read_tree(head.tree, touched_paths(changes))
         made = entries(changes, tree)
         self._op.note(base_sha=head.sha, files=evidence(made))
         return changed(made, tree)
@@ -174,20 +174,20 @@ class Committing:
         if not Fields(answer).maybe_flag("truncated"):
             return convert.tree(answer)
         found: dict[str, TreeEntry] = {}
-        directories = {"": tree}
-        for directory in ["", *sorted({above for path in paths for above in parents(path)})]:
-            if directory in directories:
-                self._read_directory(directory, directories, found)
+        trees = {"": tree}
+        for directory in ["", *sorted({above for path in paths for above in directories(path)})]:
+            if directory in trees:
+                self._read_directory(directory, trees, found)
         return found
 
-    def _read_directory(self, directory: str, directories: dict[str, str], found: dict[str, TreeEntry]) -> None:
-        answer = self._get_tree(directories[directory], recursive=False)
+    def _read_directory(self, directory: str, trees: dict[str, str], found: dict[str, TreeEntry]) -> None:
+        answer = self._get_tree(trees[directory], recursive=False)
         convert.check_whole(answer)
         for entry in Fields(answer).items("tree"):
             path = f"{directory}/{entry.text('path')}".lstrip("/")
             is_directory = entry.text("type") == "tree"
             if is_directory:
-                directories[path] = convert.sha(entry)
+                trees[path] = convert.sha(entry)
             # With its slash, a directory stands for the files below it, which may not be read.
             found[f"{path}/" if is_directory else path] = TreeEntry(convert.sha(entry), entry.text("mode"))
 

@@ -10,6 +10,7 @@ from gitprovider._http import BodyError, RemoteOperation, StatusError
 from gitprovider.enums import MergeMethod, NotMergeableReason, PullRequestState
 from gitprovider.errors import ConflictError, GitProviderError, HeadMovedError, NotMergeableError
 from gitprovider.github import convert, translate
+from gitprovider.github.endpoints import MERGE, OLD_REF, PULL, REF
 from gitprovider.github.transport import GitHubClient
 from gitprovider.models import MergeResult, PullRequest
 from gitprovider.retry import RetryOptions, wait
@@ -29,7 +30,7 @@ class Merge:
 
     def read(self) -> PullRequest:
         """The pull request as it is now."""
-        answer = self._op.request("GET", "/repos/{repo/}/pulls/{number}", repo=self._repo, number=self._number)
+        answer = self._op.request("GET", PULL, repo=self._repo, number=self._number)
         self._pull = Fields(answer)
         return convert.pull_request(self._pull)
 
@@ -54,15 +55,11 @@ class Merge:
             title, _, text = message.partition("\n")
             body |= {"commit_title": title, "commit_message": text.lstrip("\n")}
         try:
-            fields = Fields(
-                self._op.request(
-                    "PUT", "/repos/{repo/}/pulls/{number}/merge", repo=self._repo, number=self._number, body=body
-                )
-            )
+            fields = Fields(self._op.request("PUT", MERGE, repo=self._repo, number=self._number, body=body))
         except StatusError as exc:
             if exc.answer.status not in (405, 409, 422):
                 raise
-            refused: GitProviderError = translate.refusal(exc.answer, translate.MERGE)
+            refused: GitProviderError = translate.refusal(exc.answer, f"PUT {MERGE}")
             refused.__cause__ = exc.__cause__
         else:
             if fields.flag("merged"):
@@ -141,8 +138,7 @@ class Merge:
                 raise HeadMovedError(
                     f"the source branch has moved on to {where}, and stays", expected=head, actual=where
                 )
-            template = "/repos/{repo/}/git/refs/heads/{branch/}"
-            answer = self._op.request("DELETE", template, repo=self._repo, branch=pull.source_branch)
+            answer = self._op.request("DELETE", OLD_REF, repo=self._repo, branch=pull.source_branch)
         except StatusError as exc:
             if not self._is_gone(exc, pull.source_branch):
                 raise
@@ -167,5 +163,5 @@ class Merge:
         return False
 
     def _head_of(self, branch: str) -> str:
-        answer = self._op.request("GET", "/repos/{repo/}/git/ref/heads/{branch/}", repo=self._repo, branch=branch)
+        answer = self._op.request("GET", REF, repo=self._repo, branch=branch)
         return convert.ref_sha(answer)

@@ -11,21 +11,37 @@ from gitprovider import arguments, checks, options
 from gitprovider._fields import Fields
 from gitprovider._http import PAGE_SIZE, Answer, BodyError, RemoteOperation, StatusError, origin, read_pages
 from gitprovider._remote import RemoteProvider
-from gitprovider.changes import touched_paths
 from gitprovider.checks import refuse
 from gitprovider.enums import MergeMethod, PullRequestState, Visibility
 from gitprovider.errors import (
     AuthenticationError,
-    ConflictError,
     GitProviderError,
-    HeadMovedError,
     PermissionDeniedError,
     RepoMovedError,
     UnexpectedResponseError,
 )
-from gitprovider.github import commits, convert, protection, translate
+from gitprovider.github import convert, protecting, protection, translate
 from gitprovider.github.auth import Auth, make_credential, read_auth
-from gitprovider.github.gitdata import GitData
+from gitprovider.github.committing import Committing
+from gitprovider.github.endpoints import (
+    BRANCH,
+    BRANCHES,
+    COMMIT,
+    COMPARE,
+    LABELS,
+    ORG_REPOS,
+    PROTECTION,
+    PULL,
+    PULLS,
+    REF,
+    REFS,
+    REPO,
+    REPO_BY_ID,
+    REVIEWERS,
+    TREE,
+    USER,
+    USER_REPOS,
+)
 from gitprovider.github.merging import Merge
 from gitprovider.github.sdk import github
 from gitprovider.github.transport import PUBLIC_API, GitHubClient, Settings
@@ -37,7 +53,6 @@ from gitprovider.models import (
     FileChange,
     MergeResult,
     PullRequest,
-    PutFile,
     Repo,
 )
 from gitprovider.observe import Hook
@@ -46,7 +61,6 @@ from gitprovider.retry import RetryOptions
 from gitprovider.state import TreeEntry
 
 _Op = RemoteOperation[GitHubClient]
-_USUAL_BRANCH = "main"
 
 
 class GitHubProvider(RemoteProvider[GitHubClient]):
@@ -182,7 +196,7 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
             op.note(source_sha=sha)
             with op.effect("create branch"):
                 body = {"ref": f"refs/heads/{name}", "sha": sha}
-                answer = op.request("POST", "/repos/{repo/}/git/refs", repo=repo, body=body)
+                answer = op.request("POST", REFS, repo=repo, body=body)
                 made = convert.new_branch(answer)
                 op.done("create branch", made)
             return made
@@ -196,17 +210,16 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
                 options.require_rules(rules, self._host)
                 op.note(branch=branch, rules=rules)
             with op.before("read protection"):
-                rule, held = _read_protection(op, repo, branch)
+                rule, held = protecting.read(op, repo, branch)
                 wanted = rules if rule is None else rules.stricter(protection.held(rule))
                 body = protection.put_body(wanted, rule)
                 op.note(previous_rules=held)
             with op.effect("protect branch"):
-                template = "/repos/{repo/}/branches/{branch}/protection"
-                answer = Fields(op.request("PUT", template, repo=repo, branch=branch, body=body))
+                answer = Fields(op.request("PUT", PROTECTION, repo=repo, branch=branch, body=body))
                 now = protection.held(answer)
                 op.done("protect branch", now)
             with op.after("compare protection"):
-                _check_protection(wanted, now, protection.dropped(body, answer))
+                protecting.check(wanted, body, answer)
             return now
 
     def commit_files(
@@ -227,30 +240,21 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
                 )
                 _check_path(repo)
                 op.note(branch=branch, message=message)
+            work = Committing(op, repo, branch, message=message, author=author)
             with op.before("read head"):
-                head = _find_head(op, repo, branch)
-                if head is not None and expected_head not in (None, head.sha):
-                    raise HeadMovedError(
-                        f"{branch} is at {head.sha}, not at {expected_head}", expected=expected_head, actual=head.sha
-                    )
+                head = work.head(expected_head)
             if head is None:
-                return self._first_commit(op, repo, branch, read, message, author, expected_head)
-            data = GitData(op, repo)
+                return work.first(read, expected_head)
             with op.before("read tree"):
-                tree = data.read_tree(head.tree, touched_paths(read))
-                made = commits.entries(read, tree)
-                op.note(base_sha=head.sha, files=commits.evidence(made))
+                made = work.entries(head, read)
             with op.before("write tree"):
-                new_tree = data.write_tree(head.tree, commits.changed(made, tree))
-            if new_tree == head.tree:
+                tree = work.write_tree(head.tree, made)
+            if tree == head.tree:
                 return head.commit
             with op.before("write commit"):
-                commit = data.write_commit(
-                    branch=branch, tree=new_tree, parent=head.sha, message=message, author=author
-                )
-                op.note(commit_sha=commit.sha)
+                commit = work.write_commit(tree, head.sha)
             with op.effect("move branch"):
-                data.move_branch(branch, commit.sha)
+                work.move_branch(commit.sha)
                 op.done("move branch", commit)
             return commit
 
@@ -291,7 +295,7 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
                     "body": description,
                     "draft": draft,
                 }
-                answer = op.request("POST", "/repos/{repo/}/pulls", repo=repo, body=body)
+                answer = op.request("POST", PULLS, repo=repo, body=body)
                 made = convert.pull_request(Fields(answer))
                 op.note(number=made.number, head_sha=made.head_sha)
                 op.done("open pull request", made)
@@ -369,12 +373,12 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         with self._reading("tree", repo, sha=sha) as op:
             tree = convert.sha(Fields(_get_commit(op, repo, sha)).sub("tree"))
             query = {"recursive": "1"}
-            return convert.tree(op.request("GET", "/repos/{repo/}/git/trees/{tree}", repo=repo, tree=tree, query=query))
+            return convert.tree(op.request("GET", TREE, repo=repo, tree=tree, query=query))
 
     def protection(self, repo: str, branch: str) -> BranchProtection | None:
         """See HostState. It is the classic rule's, or where there is none, the rulesets'."""
         with self._reading("protection", repo, branch=branch) as op:
-            return _read_protection(op, repo, branch)[1]
+            return protecting.read(op, repo, branch)[1]
 
     def find_pull_requests(
         self, repo: str, *, source_branch: str, target_branch: str, state: PullRequestState | None = None
@@ -388,7 +392,7 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         """See HostState."""
         with self._reading("get_pull_request", repo) as op:
             checks.check_int("number", number, least=1)
-            answer = op.request("GET", "/repos/{repo/}/pulls/{number}", repo=repo, number=number)
+            answer = op.request("GET", PULL, repo=repo, number=number)
             return convert.pull_request(Fields(answer))
 
     # What the operations share
@@ -422,7 +426,7 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
 
     def _repo(self, op: _Op, repo: str) -> Repo:
         try:
-            return convert.repo(op.request("GET", "/repos/{repo/}", repo=repo))
+            return convert.repo(op.request("GET", REPO, repo=repo))
         except StatusError as exc:
             if not 300 <= exc.answer.status < 400:
                 raise
@@ -434,7 +438,7 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         found = re.search(r"/repositories/(\d{1,18})(?=[/?]|\Z)", location)
         if found is None or origin(location) != origin(self._url):
             raise StatusError(answer)
-        return convert.repo(op.request("GET", "/repositories/{id}", id=found[1]))
+        return convert.repo(op.request("GET", REPO_BY_ID, id=found[1]))
 
     def _place(self, op: _Op, owner: str, visibility: Visibility) -> tuple[str, dict[str, Any]]:
         """Where a repository of ``owner`` is created, and how its visibility is said there."""
@@ -442,62 +446,21 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
             self._login = self._read_login(op)
         private = {"private": visibility is not Visibility.PUBLIC}
         if owner.casefold() != self._login.casefold():
-            return "/orgs/{org}/repos", private | {"visibility": visibility.value}
+            return ORG_REPOS, private | {"visibility": visibility.value}
         if visibility is Visibility.INTERNAL:
             refuse("visibility", "is internal, which only an organization's repositories can be")
-        return "/user/repos", private
+        return USER_REPOS, private
 
     def _read_login(self, op: _Op) -> str:
         """Whose account the credential is; ``""`` for an App, which has none and creates in organizations alone."""
         if not self._credential.in_user_account:
             return ""
         try:
-            return Fields(op.request("GET", "/user")).text("login")
+            return Fields(op.request("GET", USER)).text("login")
         except StatusError as exc:
             if translate.fact(exc.answer, op) != "gh-app-permission":
                 raise
             return ""
-
-    def _first_commit(
-        self,
-        op: _Op,
-        repo: str,
-        branch: str,
-        changes: Sequence[FileChange],
-        message: str,
-        author: Author | None,
-        expected_head: str | None,
-    ) -> Commit:
-        """Commit to an empty repository, which the Git data API refuses: the contents API makes a commit of one file.
-
-        Whether the repository is empty is told by that request itself: in one that has commits it is a 404, since the
-        branch does not exist. Where the call could not succeed in an empty one, it is asked before.
-        """
-        with op.before("read repository"):
-            plain = [change for change in changes if isinstance(change, PutFile)]
-            if len(plain) < len(changes) or expected_head is not None or branch != _USUAL_BRANCH:
-                _require_empty(op, repo, branch)
-                _check_first(self._repo(op, repo), branch, changes, expected_head)
-            made = commits.entries(changes, {})
-            seed = min(made, key=lambda entry: (entry.mode != commits.PLAIN, len(entry.data or b"")))
-            rest = [entry for entry in made if entry is not seed or seed.mode != commits.PLAIN]
-            op.note(files=commits.evidence(made))
-        data = GitData(op, repo)
-        with op.effect("create first commit"):
-            first, tree = data.put_file(branch, seed, message=message, author=author)
-            op.done("create first commit", first)
-        if not rest:
-            return first
-        with op.after("write tree"):
-            op.note(base_sha=first.sha)
-            new_tree = data.write_tree(tree, rest)
-        with op.after("write commit"):
-            commit = data.write_commit(branch=branch, tree=new_tree, parent=first.sha, message=message, author=author)
-            op.note(commit_sha=commit.sha)
-        with op.after("move branch"):
-            data.move_branch(branch, commit.sha)
-            op.done("move branch", commit)
-        return commit
 
 
 def _check_path(repo: str) -> None:
@@ -517,7 +480,7 @@ def _check_new_path(repo: str) -> tuple[str, str]:
 
 def _branch_page(op: _Op, repo: str, page: int) -> tuple[list[Branch], bool]:
     query = {"per_page": PAGE_SIZE, "page": page}
-    answer = op.request("GET", "/repos/{repo/}/branches", repo=repo, query=query)
+    answer = op.request("GET", BRANCHES, repo=repo, query=query)
     _check_whole(answer)
     return convert.branches(answer), _more(answer)
 
@@ -534,33 +497,22 @@ def _more(answer: Answer) -> bool:
 
 
 def _get_branch(op: _Op, repo: str, branch: str) -> Answer:
-    return op.request("GET", "/repos/{repo/}/branches/{branch}", repo=repo, branch=branch)
-
-
-def _find_head(op: _Op, repo: str, branch: str) -> convert.Head | None:
-    """The branch's head; None when the repository has no such branch, perhaps because it is empty."""
-    try:
-        return convert.head(_get_branch(op, repo, branch))
-    except StatusError as exc:
-        if translate.fact(exc.answer, op) != "gh-branch-not-found":
-            raise
-        return None
+    return op.request("GET", BRANCH, repo=repo, branch=branch)
 
 
 def _head_sha(op: _Op, repo: str, branch: str) -> str:
-    return convert.ref_sha(op.request("GET", "/repos/{repo/}/git/ref/heads/{branch/}", repo=repo, branch=branch))
+    return convert.ref_sha(op.request("GET", REF, repo=repo, branch=branch))
 
 
 def _get_commit(op: _Op, repo: str, sha: str) -> Answer:
-    return op.request("GET", "/repos/{repo/}/git/commits/{sha}", repo=repo, sha=sha.lower())
+    return op.request("GET", COMMIT, repo=repo, sha=sha.lower())
 
 
 def _contains(op: _Op, repo: str, sha: str, head: str) -> bool:
     if sha == head:
         return True
     try:
-        template = "/repos/{repo/}/compare/{base}...{head}"
-        answer = op.request("GET", template, repo=repo, base=sha, head=head, query={"per_page": 1})
+        answer = op.request("GET", COMPARE, repo=repo, base=sha, head=head, query={"per_page": 1})
     except StatusError as exc:
         if exc.answer.status != 404:
             raise
@@ -568,74 +520,13 @@ def _contains(op: _Op, repo: str, sha: str, head: str) -> bool:
     return Fields(answer).text("status") in ("ahead", "identical")
 
 
-def _require_empty(op: _Op, repo: str, branch: str) -> None:
-    """Raise the refusal that a branch does not exist, unless it is because the repository is empty."""
-    try:
-        _head_sha(op, repo, branch)
-    except StatusError as exc:
-        if translate.fact(exc.answer, op) != "gh-empty-repo":
-            raise
-    else:
-        raise ConflictError(f"{branch} appeared while it was looked for")
-
-
-def _check_first(repo: Repo, branch: str, changes: Sequence[FileChange], expected_head: str | None) -> None:
-    if branch != repo.default_branch:
-        refuse("branch", f"is {branch!r}; the first commit of an empty repository goes to {repo.default_branch!r}")
-    if expected_head is not None:
-        raise HeadMovedError(f"{branch} has no commit yet", expected=expected_head)
-    if not all(isinstance(change, PutFile) for change in changes):
-        refuse("changes", "must all be PutFile: the repository is empty, and has nothing to delete or move")
-
-
-def _read_protection(op: _Op, repo: str, branch: str) -> tuple[Fields | None, BranchProtection | None]:
-    """The branch's classic rule, and what holds: that rule's demands, or where there is none the rulesets'.
-
-    Raises:
-        ConflictError: it is protected, but by no rule that can be read: by a wildcard's, which a rule of its own
-            would replace.
-    """
-    head = convert.head(_get_branch(op, repo, branch))
-    if not head.protected:
-        return None, None
-    if head.classic_rule is not False:
-        try:
-            template = "/repos/{repo/}/branches/{branch}/protection"
-            rule = Fields(op.request("GET", template, repo=repo, branch=branch))
-            return rule, protection.held(rule)
-        except StatusError as exc:
-            if translate.fact(exc.answer, op) != "gh-protection-none":
-                raise
-    demanded = protection.from_rulesets(
-        op.request("GET", "/repos/{repo/}/rules/branches/{branch}", repo=repo, branch=branch)
-    )
-    if head.classic_rule or demanded == BranchProtection.nothing():
-        raise ConflictError(
-            f"{branch} is protected by a rule that cannot be read, such as a wildcard's",
-            hint="a rule for the branch alone would replace it; look at the repository's settings",
-        )
-    return None, demanded
-
-
-def _check_protection(wanted: BranchProtection, now: BranchProtection, dropped: Sequence[str]) -> None:
-    if weaker := wanted.missing_from(now):
-        raise PermissionDeniedError(f"GitHub took the rule and holds less than was asked in: {', '.join(weaker)}")
-    if dropped:
-        raise PermissionDeniedError(
-            f"GitHub took the rule without those who could push before: {', '.join(dropped)}",
-            hint="they lack write access to the repository",
-        )
-
-
 def _add_labels(op: _Op, repo: str, number: int, labels: Sequence[str]) -> None:
-    template = "/repos/{repo/}/issues/{number}/labels"
-    answer = op.request("POST", template, repo=repo, number=number, body={"labels": list(labels)})
+    answer = op.request("POST", LABELS, repo=repo, number=number, body={"labels": list(labels)})
     _check_all("label", labels, [label.text("name") for label in Fields.each(answer)], answer)
 
 
 def _request_reviews(op: _Op, repo: str, number: int, reviewers: Sequence[str]) -> None:
-    template = "/repos/{repo/}/pulls/{number}/requested_reviewers"
-    answer = op.request("POST", template, repo=repo, number=number, body={"reviewers": list(reviewers)})
+    answer = op.request("POST", REVIEWERS, repo=repo, number=number, body={"reviewers": list(reviewers)})
     _check_all(
         "reviewer", reviewers, [user.text("login") for user in Fields(answer).items("requested_reviewers")], answer
     )
@@ -659,7 +550,7 @@ def _find_pulls(op: _Op, repo: str, source: str, target: str, state: PullRequest
     }
 
     def page(number: int) -> tuple[list[Fields], bool]:
-        answer = op.request("GET", "/repos/{repo/}/pulls", repo=repo, query=query | {"page": number})
+        answer = op.request("GET", PULLS, repo=repo, query=query | {"page": number})
         return list(Fields.each(answer)), _more(answer)
 
     found = [convert.pull_request(fields) for fields in read_pages(page) if convert.in_one_repo(fields)]

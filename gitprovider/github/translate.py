@@ -27,23 +27,24 @@ from gitprovider.errors import (
     RepoMovedError,
     UnexpectedResponseError,
 )
+from gitprovider.github import endpoints
 from gitprovider.github.sdk import github
 
-ORG_REPOS = "POST /orgs/{org}/repos"
-USER_REPOS = "POST /user/repos"
-GET_REF = "GET /repos/{repo/}/git/ref/heads/{branch/}"
-CREATE_REF = "POST /repos/{repo/}/git/refs"
-MOVE_REF = "PATCH /repos/{repo/}/git/refs/heads/{branch/}"
-TREES = "POST /repos/{repo/}/git/trees"
-COMMITS = "POST /repos/{repo/}/git/commits"
-GET_COMMIT = "GET /repos/{repo/}/git/commits/{sha}"
-CONTENTS = "PUT /repos/{repo/}/contents/{path/}"
-PULLS = "POST /repos/{repo/}/pulls"
-REVIEWERS = "POST /repos/{repo/}/pulls/{number}/requested_reviewers"
-MERGE = "PUT /repos/{repo/}/pulls/{number}/merge"
-GET_PROTECTION = "GET /repos/{repo/}/branches/{branch}/protection"
-PROTECT = "PUT /repos/{repo/}/branches/{branch}/protection"
-DELETE_REF = "DELETE /repos/{repo/}/git/refs/heads/{branch/}"
+ORG_REPOS = f"POST {endpoints.ORG_REPOS}"
+USER_REPOS = f"POST {endpoints.USER_REPOS}"
+GET_REF = f"GET {endpoints.REF}"
+CREATE_REF = f"POST {endpoints.REFS}"
+MOVE_REF = f"PATCH {endpoints.OLD_REF}"
+DELETE_REF = f"DELETE {endpoints.OLD_REF}"
+TREES = f"POST {endpoints.TREES}"
+COMMITS = f"POST {endpoints.COMMITS}"
+GET_COMMIT = f"GET {endpoints.COMMIT}"
+CONTENTS = f"PUT {endpoints.CONTENTS}"
+PULLS = f"POST {endpoints.PULLS}"
+REVIEWERS = f"POST {endpoints.REVIEWERS}"
+MERGE = f"PUT {endpoints.MERGE}"
+GET_PROTECTION = f"GET {endpoints.PROTECTION}"
+PROTECT = f"PUT {endpoints.PROTECTION}"
 
 # GitHub asks for at least a minute where it names no other wait.
 # https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api#exceeding-the-rate-limit

@@ -26,7 +26,7 @@ from gitprovider import (
 from gitprovider.changes import blob_sha
 from gitprovider.fakes.faults import Fault
 from gitprovider.fakes.host import Request, Response
-from gitprovider.github import commits
+from gitprovider.github import entries
 from gitprovider.models import FileChange
 from gitprovider.state import TreeEntry
 from tests.github.hub import REPO, Hub, running
@@ -66,7 +66,7 @@ def test_text_goes_inline_and_what_is_not_goes_by_itself(hub: Hub) -> None:
 
 def test_a_large_text_goes_by_itself() -> None:
     """Inline it would make the tree's request too large."""
-    small, large = (commits.entries([PutFile(path="a", content="x" * size)], {})[0] for size in (1_000_000, 1_000_001))
+    small, large = (entries.entries([PutFile(path="a", content="x" * size)], {})[0] for size in (1_000_000, 1_000_001))
 
     assert small.text is not None
     assert large.text is None
@@ -74,10 +74,10 @@ def test_a_large_text_goes_by_itself() -> None:
 
 def test_a_batch_is_no_larger_than_github_takes() -> None:
     """A hundred files, or two million bytes inline."""
-    made = commits.entries([PutFile(path=f"f{n}", content="x" * 900_000) for n in range(5)], {})
+    made = entries.entries([PutFile(path=f"f{n}", content="x" * 900_000) for n in range(5)], {})
 
-    assert [len(batch) for batch in commits.batches(made)] == [2, 2, 1]
-    assert list(commits.batches([])) == []
+    assert [len(batch) for batch in entries.batches(made)] == [2, 2, 1]
+    assert list(entries.batches([])) == []
 
 
 def test_a_deletion_has_a_mode_too(hub: Hub) -> None:
@@ -172,7 +172,7 @@ def test_a_change_out_of_place_is_refused_before_a_write(change: FileChange) -> 
     }
 
     with pytest.raises(InvalidRequestError) as caught:
-        commits.entries([change], tree)
+        entries.entries([change], tree)
 
     assert caught.value.argument == "changes"
 
@@ -181,8 +181,8 @@ def test_a_file_may_take_the_place_of_what_goes() -> None:
     """A directory that is emptied, a file that becomes a directory."""
     tree = {"a/b": TreeEntry("1" * 40, "100644"), "c": TreeEntry("2" * 40, "100755")}
 
-    made = commits.entries([DeleteFile(path="a/b"), PutFile(path="a", content="")], tree)
-    moved = commits.entries([MoveFile(path="c", to="c2"), PutFile(path="c/d", content="")], tree)
+    made = entries.entries([DeleteFile(path="a/b"), PutFile(path="a", content="")], tree)
+    moved = entries.entries([MoveFile(path="c", to="c2"), PutFile(path="c/d", content="")], tree)
 
     assert [entry.path for entry in made] == ["a/b", "a"]
     assert [(entry.path, entry.mode) for entry in moved] == [("c", "100644"), ("c2", "100755"), ("c/d", "100644")]
