@@ -16,7 +16,8 @@ from gitprovider._fields import Fields
 from gitprovider._http import RemoteOperation, StatusError
 from gitprovider.checks import refuse
 from gitprovider.errors import AuthenticationError
-from gitprovider.github.endpoints import ACCESS_TOKENS, INSTALLATION_OF_ORG, INSTALLATION_OF_USER
+from gitprovider.github import translate
+from gitprovider.github.endpoints import ACCESS_TOKENS, INSTALLATION_OF_ORG, INSTALLATION_OF_USER, USER
 from gitprovider.github.sdk import github, redacted_in_log
 from gitprovider.github.transport import GitHubClient, Settings
 from gitprovider.redact import Redactor
@@ -86,13 +87,29 @@ class Credential(ABC):
         self._redactor = redactor
         self._lock = threading.Lock()
         self._header = ""
+        self._login: str | None = None
         redacted_in_log(redactor)
         os.register_at_fork(after_in_child=_FreshLock(self))
 
-    @property
-    def in_user_account(self) -> bool:
-        """Whether this may be a user's own credential, so that GET /user has an answer."""
-        return True
+    def login(self, op: RemoteOperation[GitHubClient]) -> str:
+        """Whose account it is, asked once; ``""`` for an App, which has none.
+
+        Raises:
+            StatusError: GitHub would not say.
+        """
+        with self._lock:
+            if self._login is None:
+                self._login = self._read_login(op) if self._is_perhaps_a_users else ""
+            return self._login
+
+    @staticmethod
+    def _read_login(op: RemoteOperation[GitHubClient]) -> str:
+        try:
+            return Fields(op.request("GET", USER)).text("login")
+        except StatusError as exc:
+            if translate.fact(exc.answer, op) != "gh-app-permission":
+                raise
+            return ""  # an App's token, given as a str
 
     def client(self) -> GitHubClient:
         """A new client that sends with this credential."""
@@ -112,6 +129,11 @@ class Credential(ABC):
             if not _HEADER.fullmatch(header):
                 raise AuthenticationError("the credential is empty, or holds a character that no header can carry")
             self._header = header
+
+    @property
+    @abstractmethod
+    def _is_perhaps_a_users(self) -> bool:
+        """Whether GET /user may have an answer."""
 
     @abstractmethod
     def forget(self) -> None:
@@ -151,8 +173,7 @@ class SdkCredential(Credential):
             redactor.learn(auth.password)
 
     @property
-    def in_user_account(self) -> bool:
-        """Whether this may be a user's own credential."""
+    def _is_perhaps_a_users(self) -> bool:
         return not isinstance(self._auth, github.Auth.AppInstallationAuth)
 
     def forget(self) -> None:
@@ -186,8 +207,7 @@ class InstallationCredential(Credential):
         self._renew_at = -1.0
 
     @property
-    def in_user_account(self) -> bool:
-        """An installation is no user."""
+    def _is_perhaps_a_users(self) -> bool:
         return False
 
     def forget(self) -> None:

@@ -39,7 +39,6 @@ from gitprovider.github.endpoints import (
     REPO_BY_ID,
     REVIEWERS,
     TREE,
-    USER,
     USER_REPOS,
 )
 from gitprovider.github.merging import Merge
@@ -103,7 +102,6 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
             refuse("auth", source)
         settings = Settings.checked(base_url, timeout=timeout, verify=verify, allow_http=allow_http)
         self._credential = make_credential(source, settings, redactor)
-        self._login: str | None = None
         super().__init__(
             settings.url,
             host=settings.host,
@@ -442,25 +440,12 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
 
     def _place(self, op: _Op, owner: str, visibility: Visibility) -> tuple[str, dict[str, Any]]:
         """Where a repository of ``owner`` is created, and how its visibility is said there."""
-        if self._login is None:
-            self._login = self._read_login(op)
         private = {"private": visibility is not Visibility.PUBLIC}
-        if owner.casefold() != self._login.casefold():
+        if owner.casefold() != self._credential.login(op).casefold():
             return ORG_REPOS, private | {"visibility": visibility.value}
         if visibility is Visibility.INTERNAL:
             refuse("visibility", "is internal, which only an organization's repositories can be")
         return USER_REPOS, private
-
-    def _read_login(self, op: _Op) -> str:
-        """Whose account the credential is; ``""`` for an App, which has none and creates in organizations alone."""
-        if not self._credential.in_user_account:
-            return ""
-        try:
-            return Fields(op.request("GET", USER)).text("login")
-        except StatusError as exc:
-            if translate.fact(exc.answer, op) != "gh-app-permission":
-                raise
-            return ""
 
 
 def _check_path(repo: str) -> None:

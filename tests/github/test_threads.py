@@ -114,6 +114,20 @@ def test_a_fork_while_threads_work_leaves_no_lock_behind(wire: Hub) -> None:
     assert status == 0
 
 
+def test_many_threads_ask_once_whose_credential_it_is(hub: Hub) -> None:
+    """The others wait for the answer."""
+    start = threading.Barrier(8)
+
+    def create(number: int) -> None:
+        start.wait()
+        hub.provider.create_repo(f"acme/new{number}")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(create, range(8)))
+
+    assert hub.calls().count("GET /user") == 1
+
+
 def test_a_closed_provider_refuses(hub: Hub) -> None:
     """Nothing is sent by one whose connections were given up."""
     hub.provider.close()
