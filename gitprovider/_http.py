@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import ssl
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from urllib.parse import quote, urlsplit
 import requests
 import urllib3
 
-from gitprovider._operation import Operation
+from gitprovider._operation import Operation, chain
 from gitprovider.enums import Outcome
 from gitprovider.errors import (
     GitProviderError,
@@ -30,6 +31,11 @@ from gitprovider.retry import parse_retry_after
 
 PAGE_SIZE = 100
 _T = TypeVar("_T")
+# Said before a byte of the request is sent: by Python's ssl, by urllib3 of a name, and of a bundle that cannot be read.
+_UNVERIFIED = (
+    r"certificate verify failed|hostname mismatch|hostname '.*' doesn't match|no certificate or crl found"
+    r"|suitable TLS CA certificate bundle"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +63,7 @@ class Answer:
 
         try:
             date = parsedate_to_datetime(self.headers["date"])
-        except (KeyError, ValueError):
+        except (KeyError, ValueError, OverflowError):
             return datetime.now(UTC)
         return date if date.tzinfo else date.replace(tzinfo=UTC)
 
@@ -195,7 +201,7 @@ class RemoteOperation(Operation, Generic[_C]):
             status=answer.status if answer else None,
             attempt=self.attempt,
             duration=duration,
-            rate_limit_remaining=int(left) if left and left.isdecimal() else None,
+            rate_limit_remaining=int(left) if left and left.isdecimal() and len(left) < 15 else None,
             request_id=answer.request_id if answer else None,
         )
 
@@ -216,8 +222,14 @@ def transport_error(exc: BaseException) -> GitProviderError | None:
     NOT_APPLIED, every other is UNKNOWN.
     """
     links = list(chain(exc))
-    kinds = tuple(type(link) for link in links)
-    if any(isinstance(link, ForeignOriginError) for link in links):
+
+    def holds(*kinds: type[BaseException]) -> bool:
+        return any(isinstance(link, kinds) for link in links)
+
+    def says(text: str) -> bool:
+        return any(isinstance(link, OSError) and re.search(text, str(link), re.IGNORECASE) for link in links)
+
+    if holds(ForeignOriginError):
         return UnexpectedResponseError(
             "the request would have left the configured origin and was not sent", outcome=Outcome.NOT_APPLIED
         )
@@ -227,34 +239,28 @@ def transport_error(exc: BaseException) -> GitProviderError | None:
         )
         error.transient = exc.cut
         return error
-    if any(issubclass(kind, requests.exceptions.SSLError | urllib3.exceptions.SSLError) for kind in kinds):
-        text = " ".join(str(link) for link in links).lower()
-        if "timed out" in text or "eof occurred" in text:
-            return _lost("the TLS handshake was not finished in time")
+    if says(_UNVERIFIED):
         return ProviderUnavailableError(
-            "the host's certificate was refused" if "certificate" in text else "no TLS connection could be made",
+            "the host's certificate was refused",
             outcome=Outcome.NOT_APPLIED,
             transient=False,
             hint="give the certificate authority's bundle as verify=PATH; never turn verification off",
         )
-    if any(issubclass(kind, requests.exceptions.ProxyError | urllib3.exceptions.ProxyError) for kind in kinds):
-        return ProviderUnavailableError(
-            "the proxy could not be used", outcome=Outcome.NOT_APPLIED, hint="look at HTTPS_PROXY and NO_PROXY"
-        )
-    if any(
-        issubclass(
-            kind,
-            requests.exceptions.ConnectTimeout
-            | urllib3.exceptions.ConnectTimeoutError
-            | urllib3.exceptions.NewConnectionError
-            | ConnectionRefusedError,
-        )
-        for kind in kinds
+    if holds(requests.exceptions.SSLError, urllib3.exceptions.SSLError, ssl.SSLError):
+        return _lost("the TLS connection failed")  # which it may do long after the handshake
+    proxy = holds(requests.exceptions.ProxyError, urllib3.exceptions.ProxyError)
+    hint = "look at HTTPS_PROXY and NO_PROXY" if proxy else None
+    if says("Tunnel connection failed") or holds(
+        requests.exceptions.ConnectTimeout,
+        urllib3.exceptions.ConnectTimeoutError,
+        urllib3.exceptions.NewConnectionError,
+        ConnectionRefusedError,
     ):
-        return ProviderUnavailableError("no connection could be made to the host", outcome=Outcome.NOT_APPLIED)
-    if any(
-        issubclass(kind, TimeoutError | requests.exceptions.Timeout | urllib3.exceptions.TimeoutError) for kind in kinds
-    ):
+        where = "the proxy could not be used" if proxy else "no connection could be made to the host"
+        return ProviderUnavailableError(where, outcome=Outcome.NOT_APPLIED, hint=hint)
+    if proxy:  # urllib3's word for every connection that a proxy cut, also after the request was sent
+        return _lost("the connection through the proxy was lost", hint=hint)
+    if holds(TimeoutError, requests.exceptions.Timeout, urllib3.exceptions.TimeoutError):
         return _lost("the host did not answer in time")
     if isinstance(
         exc,
@@ -271,23 +277,8 @@ def transport_error(exc: BaseException) -> GitProviderError | None:
     return None
 
 
-def _lost(message: str) -> ProviderUnavailableError:
-    return ProviderUnavailableError(message, outcome=Outcome.UNKNOWN)
-
-
-def chain(exc: BaseException) -> Iterator[BaseException]:
-    """``exc`` and every exception that it came from or holds, each once."""
-    seen: set[int] = set()
-    stack: list[BaseException | None] = [exc]
-    while stack:
-        link = stack.pop()
-        if link is None or id(link) in seen:
-            continue
-        seen.add(id(link))
-        yield link
-        reason = getattr(link, "reason", None)
-        stack += [link.__cause__, link.__context__, reason if isinstance(reason, BaseException) else None]
-        stack += [arg for arg in link.args if isinstance(arg, BaseException)]
+def _lost(message: str, hint: str | None = None) -> ProviderUnavailableError:
+    return ProviderUnavailableError(message, outcome=Outcome.UNKNOWN, hint=hint)
 
 
 def scrub(exc: BaseException, redact: Callable[[str], str]) -> None:

@@ -16,6 +16,7 @@ Whatever is raised inside a block leaves it as a GitProviderError with all its a
 from __future__ import annotations
 
 import dataclasses
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -142,9 +143,11 @@ class Operation:
     @contextmanager
     def _translated(self, step: str, *, effect: bool = False) -> Iterator[None]:
         self.step = step
+        handled = sys.exception()
         try:
             yield
         except Exception as exc:
+            _part(exc, handled)
             error = self._finished(exc, step, effect)
             # Frames of the SDK hold the Authorization header; so the cause keeps its type and text alone.
             cause = error.__cause__ if error is exc or error.__cause__ is not None else exc
@@ -171,8 +174,8 @@ class Operation:
         return dataclasses.replace(self.intent, steps=tuple(done.name for done in self.completed))
 
 
-def bare(exc: BaseException) -> BaseException:
-    """``exc`` and its whole chain, without tracebacks, requests and responses, and with no way back to them."""
+def chain(exc: BaseException) -> Iterator[BaseException]:
+    """``exc`` and every exception that it came from or holds, each once."""
     seen: set[int] = set()
     stack: list[BaseException | None] = [exc]
     while stack:
@@ -180,13 +183,30 @@ def bare(exc: BaseException) -> BaseException:
         if link is None or id(link) in seen:
             continue
         seen.add(id(link))
+        yield link
+        reason = getattr(link, "reason", None)  # urllib3's MaxRetryError keeps what it gave up on here
+        stack += [link.__cause__, link.__context__, reason if isinstance(reason, BaseException) else None]
+        stack += [arg for arg in link.args if isinstance(arg, BaseException)]
+
+
+def _part(exc: BaseException, handled: BaseException | None) -> None:
+    """Cut ``exc`` off from what the caller was handling when the step began.
+
+    A call made in an ``except`` block has that block's exception at the end of its chain. It is no part of what went
+    wrong here: a refused connection there is no refused connection here, and its texts and frames are the caller's.
+    """
+    if handled is None:
+        return
+    for link in chain(exc):
+        if link.__context__ is handled:
+            link.__context__ = None
+
+
+def bare(exc: BaseException) -> BaseException:
+    """``exc`` and its whole chain, without tracebacks, requests and responses, and with no way back to them."""
+    for link in chain(exc):
         link.__traceback__ = None
         for attribute in ("request", "response", "pool", "conn"):
             if attribute in vars(link):  # asked of the class, urllib3's deprecated properties would warn
                 vars(link)[attribute] = None
-        stack += [link.__cause__, link.__context__]
-        stack += [arg for arg in link.args if isinstance(arg, BaseException)]
-        reason = getattr(link, "reason", None)  # urllib3's MaxRetryError keeps what it gave up on here
-        if isinstance(reason, BaseException):
-            stack.append(reason)
     return exc

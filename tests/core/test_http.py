@@ -4,8 +4,10 @@ import http.client
 import os
 import socket
 import ssl
+import struct
 import threading
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import pytest
 import requests
@@ -27,6 +29,7 @@ REFUSED = urllib3.exceptions.NewConnectionError(CONNECTION, "refused")
 UNRESOLVED = urllib3.exceptions.NameResolutionError("host.example", CONNECTION, socket.gaierror(8, "unknown"))
 RESET = urllib3.exceptions.ProtocolError("aborted", ConnectionResetError(104))
 CLOSED = urllib3.exceptions.ProtocolError("aborted", http.client.RemoteDisconnected("closed"))
+NO_TUNNEL = OSError("Tunnel connection failed: 502 Bad Gateway")
 REQUESTS_ERRORS = [
     kind
     for kind in vars(requests.exceptions).values()
@@ -36,6 +39,10 @@ REQUESTS_ERRORS = [
 
 def max_retries(reason: Exception) -> urllib3.exceptions.MaxRetryError:
     return urllib3.exceptions.MaxRetryError(POOL, "/", reason)
+
+
+def through_proxy(failure: Exception) -> urllib3.exceptions.ProxyError:
+    return urllib3.exceptions.ProxyError("Unable to connect to proxy", failure)
 
 
 def certificate_refused() -> requests.exceptions.SSLError:
@@ -52,7 +59,16 @@ def certificate_refused() -> requests.exceptions.SSLError:
         (certificate_refused(), "not_applied", False),
         (requests.exceptions.SSLError("_ssl.c:989: The handshake operation timed out"), "unknown", True),
         (requests.exceptions.SSLError("EOF occurred in violation of protocol"), "unknown", True),
-        (requests.exceptions.ProxyError("Cannot connect to proxy"), "not_applied", True),
+        (requests.exceptions.SSLError("[SSL: DECRYPTION_FAILED_OR_BAD_RECORD_MAC] decryption failed"), "unknown", True),
+        (requests.exceptions.SSLError("url: /repos/acme/certificates (Caused by [SSL] record layer)"), "unknown", True),
+        (OSError("Could not find a suitable TLS CA certificate bundle, invalid path: x"), "not_applied", False),
+        (requests.exceptions.ProxyError(max_retries(through_proxy(REFUSED))), "not_applied", True),
+        (requests.exceptions.ProxyError(max_retries(through_proxy(NO_TUNNEL))), "not_applied", True),
+        (
+            requests.exceptions.ProxyError(max_retries(through_proxy(http.client.RemoteDisconnected("closed")))),
+            "unknown",
+            True,
+        ),
         (requests.ReadTimeout("read timed out"), "unknown", True),
         (requests.ConnectionError(RESET), "unknown", True),
         (requests.ConnectionError(CLOSED), "unknown", True),
@@ -68,6 +84,36 @@ def test_a_lost_request_is_told_from_one_that_never_left(exc: Exception, outcome
 
     assert isinstance(error, ProviderUnavailableError)
     assert (error.outcome, error.transient) == (Outcome(outcome), transient)
+
+
+@pytest.mark.parametrize("reset", [False, True])
+def test_a_proxy_that_hangs_up_after_the_request_may_have_passed_it_on(reset: bool) -> None:
+    """urllib3 calls that a ProxyError, "unable to connect", although the proxy has the whole request."""
+    with socket.create_server(("127.0.0.1", 0)) as server, requests.Session() as session:
+
+        def take_and_hang_up() -> None:
+            taken, _ = server.accept()
+            with taken:
+                taken.recv(65536)
+                if reset:
+                    taken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+        proxy = threading.Thread(target=take_and_hang_up)
+        proxy.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(requests.exceptions.ProxyError) as caught:
+            session.post("http://git.example.test/repos", proxies={"http": url}, timeout=5)
+        proxy.join()
+
+    error = transport_error(caught.value)
+    assert error is not None
+    assert error.outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize("date", ["Mon, 01 Jan 99999999999999999999 00:00:00 GMT", "Mon, 01 Jan 2024", "", "x"])
+def test_a_date_that_is_none_is_the_present(date: str) -> None:
+    """No header of the host's makes an exception of ours while its answer is being understood."""
+    assert abs((Answer(status=429, headers={"date": date}).date - datetime.now(UTC)).total_seconds()) < 3600
 
 
 @pytest.mark.parametrize("kind", REQUESTS_ERRORS, ids=lambda kind: kind.__name__)

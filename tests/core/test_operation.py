@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gitprovider._operation import Operation
+from gitprovider._operation import Operation, chain
 from gitprovider.enums import Outcome
 from gitprovider.errors import GitProviderError, NotFoundError, ProviderUnavailableError
 from gitprovider.models import BranchProtection
@@ -117,6 +117,27 @@ def test_the_cause_keeps_its_type_and_no_frames() -> None:
     assert seen == {OSError, ValueError}
     shown = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
     assert "hunter22" not in "".join(shown.format())
+
+
+def test_what_the_caller_was_handling_is_no_part_of_the_failure() -> None:
+    """A call made in an except block: an earlier refused connection says nothing of this one, and stays untouched."""
+    op = operation(translate=lambda exc, op: GitProviderError(" ".join(type(link).__name__ for link in chain(exc))))
+
+    def fail_twice() -> None:
+        try:
+            fail(ValueError)
+        except ValueError:
+            fail(ConnectionResetError)
+
+    try:
+        fail(ConnectionRefusedError)
+    except ConnectionRefusedError as mine:
+        theirs = mine
+        with pytest.raises(GitProviderError) as caught, op, op.effect("create ref"):
+            fail_twice()
+
+    assert caught.value.message == "ConnectionResetError ValueError"
+    assert theirs.__traceback__ is not None
 
 
 def test_a_read_has_no_intent() -> None:
