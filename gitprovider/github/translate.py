@@ -232,7 +232,10 @@ TABLE: tuple[Row, ...] = (
         (422,),
         ProviderUnavailableError,
         text=r"request timed out",
-        known=_hint("GitHub took too long over this many or this large files; commit them in smaller lots"),
+        known=_hint(
+            "GitHub took too long over this many or this large files; commit them in smaller lots",
+            outcome=Outcome.UNKNOWN,
+        ),
     ),
     Row("gh-tree-lag", (422,), ProviderUnavailableError, COMMITS, r"Tree SHA does not exist"),
     # open_pull_request

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from gitprovider._fields import Fields
-from gitprovider.errors import ConflictError
+from gitprovider.errors import ConflictError, UnsupportedOptionError
 from gitprovider.models import BranchProtection
 
 NO_ONE = 0
@@ -58,14 +58,6 @@ class Rule:
         pattern = ".*".join(re.escape(part) for part in self.name.split("*"))
         return re.fullmatch(pattern, branch, re.DOTALL) is not None
 
-    def tightened(self, rules: BranchProtection) -> Rule:
-        """This rule after ``rules`` were added to it."""
-        return replace(
-            self,
-            push=(Level(None, NO_ONE, True),) if rules.require_pull_request else self.push,
-            allow_force_push=self.allow_force_push and not rules.block_force_push,
-        )
-
 
 def rule(data: Fields) -> Rule:
     """A protected branch (https://docs.gitlab.com/api/protected_branches/)."""
@@ -95,15 +87,13 @@ def evaluate(matching: Iterable[Rule]) -> BranchProtection | None:
     matching = list(matching)
     if not matching:
         return None
+    closed = not any(level.grants for rule in matching for level in rule.push)
     return BranchProtection(
-        require_pull_request=not any(level.grants for rule in matching for level in rule.push),
+        require_pull_request=closed,
         # Ignored by GitLab unless pull requests are required, and refused by the value.
-        require_code_owner_review=(
-            any(rule.code_owners for rule in matching)
-            and not any(level.grants for rule in matching for level in rule.push)
-        ),
+        require_code_owner_review=closed and any(rule.code_owners for rule in matching),
         block_force_push=not any(rule.allow_force_push for rule in matching),
-        enforce_admins=True,  # nobody bypasses a rule, since 16.0 not even an administrator
+        enforce_admins=closed,  # "No one" binds everybody, since 16.0 administrators too; a lower level lets them push
     )
 
 
@@ -134,6 +124,18 @@ class Plan:
     def resulting(self, exact: Rule) -> BranchProtection:
         """What holds once the branch's own rule is ``exact``."""
         return evaluate((exact, *self.others)) or BranchProtection.nothing()
+
+
+def check_asked(rules: BranchProtection) -> None:
+    """Refuse what a rule cannot express: on GitLab administrators are bound by letting no one push, and only so.
+
+    Raises:
+        UnsupportedOptionError: enforce_admins without require_pull_request.
+    """
+    if rules.enforce_admins and not rules.require_pull_request:
+        reason = "on GitLab administrators are bound where no one may push; ask for require_pull_request as well"
+        option = "protect_branch.enforce_admins"
+        raise UnsupportedOptionError(f"{option}: {reason}", option=option, hint=reason)
 
 
 def plan(branch: str, asked: BranchProtection, listed: Sequence[Rule]) -> Plan:

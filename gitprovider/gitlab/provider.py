@@ -239,6 +239,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
             with op.arguments():
                 arguments.protect_branch(repo, branch, rules)
                 require_rules(rules, self._host)
+                protection.check_asked(rules)
                 op.note(branch=branch, rules=rules)
             return Protecting(op, repo, branch, rules).run()
 

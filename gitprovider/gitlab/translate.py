@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from email.utils import formatdate
 from typing import Any
 
 import gitlab
@@ -29,7 +28,6 @@ from gitprovider.errors import (
     UnexpectedResponseError,
 )
 from gitprovider.gitlab import endpoints
-from gitprovider.retry import parse_retry_after
 
 BRANCHES = f"POST {endpoints.BRANCHES}"
 COMMITS = f"POST {endpoints.COMMITS}"
@@ -354,10 +352,10 @@ def retry_after(answer: Answer) -> float | None:
     """
     if (asked := answer.retry_after) is not None:
         return asked
-    reset, date = answer.headers.get("ratelimit-reset", ""), answer.headers.get("date")
-    if answer.headers.get("ratelimit-remaining") != "0" or not reset.isdecimal() or not date:
+    reset = answer.headers.get("ratelimit-reset", "")
+    if answer.headers.get("ratelimit-remaining") != "0" or not reset.isdecimal() or len(reset) >= 15:
         return None
-    return parse_retry_after(formatdate(int(reset[:12]), usegmt=True), date=date)
+    return max(int(reset) - answer.date.timestamp(), 0.0)
 
 
 def message_of(answer: Answer) -> str:

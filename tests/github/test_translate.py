@@ -115,7 +115,6 @@ def test_each_row_fits_the_fact_that_it_cites(row: translate.Row) -> None:
         (422, "Reference does not exist", translate.MOVE_REF, MISSING),
         (422, "Reference update failed", translate.MOVE_REF, errors.ConflictError),
         (422, "GitRPC::BadObjectState", translate.TREES, errors.InvalidRequestError),
-        (422, "Sorry, your request timed out.", translate.TREES, errors.ProviderUnavailableError),
         (422, "Tree SHA does not exist", translate.COMMITS, errors.ProviderUnavailableError),
         (422, "Visibility can't be private. Please upgrade your subscription", translate.ORG_REPOS, DENIED),
         (422, "Draft pull requests are not supported in this repository.", PULLS, DENIED),
@@ -226,6 +225,21 @@ def test_a_limit_tells_how_long(status: int, headers: dict[str, str], body: Any,
 
     assert isinstance(error, errors.RateLimitedError)
     assert (error.retry_after, error.retryable) == (wait, True)
+
+
+@pytest.mark.parametrize("date", ["Mon, 01 Jan 99999999999999999999 00:00:00 GMT", "soon", ""])
+def test_a_date_that_is_none_leaves_a_limit_a_limit(date: str) -> None:
+    """Whatever stands in a header, what leaves is an error of ours."""
+    assert isinstance(_refused(429, None, **USED_UP, date=date), errors.RateLimitedError)
+
+
+@pytest.mark.parametrize("endpoint", [PULLS, MERGE, translate.CONTENTS, translate.TREES])
+def test_a_request_that_github_gave_up_on_may_have_taken_effect(endpoint: str) -> None:
+    """Its timeout says nothing of what was done until then, whatever the status."""
+    error = _refused(422, {"message": "Sorry, your request timed out."}, endpoint)
+
+    assert isinstance(error, errors.ProviderUnavailableError)
+    assert (error.outcome, error.retryable) == (Outcome.UNKNOWN, False)
 
 
 def test_a_used_up_limit_is_no_excuse_for_a_known_refusal() -> None:

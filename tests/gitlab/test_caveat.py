@@ -185,6 +185,16 @@ def test_a_5xx_on_a_mutation_is_one_request_at_both_layers(
             },
             42.0,
         ),
+        ({"RateLimit-Remaining": "0", "RateLimit-Reset": "9" * 15}, None),
+        ({"RateLimit-Remaining": "0", "RateLimit-Reset": "soon"}, None),
+        (
+            {
+                "RateLimit-Remaining": "0",
+                "RateLimit-Reset": "253402300800",
+                "Date": "Tue, 14 Nov 2023 22:13:20 GMT",
+            },
+            251702300800.0,  # after the year 9999, which no calendar of Python's has
+        ),
         (
             {
                 "RateLimit-Remaining": "1873",

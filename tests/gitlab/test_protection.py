@@ -419,6 +419,32 @@ def test_protection_reads_all_rules_together(world: World, provider: GitLabProvi
     world.forge.put_rule(REPO, "main", BranchProtection())
     assert provider.protection(REPO, "main") == BranchProtection(enforce_admins=True)
     world.forge.put_rule(REPO, "m*", MAINTAINERS)
-    assert provider.protection(REPO, "main") == BranchProtection(require_pull_request=False, enforce_admins=True)
+    assert provider.protection(REPO, "main") == BranchProtection(require_pull_request=False)
     with pytest.raises(NotFoundError):
         provider.protection(REPO, "missing")
+
+
+@pytest.mark.parametrize("tier", ["free", "premium"])
+@pytest.mark.parametrize("closed", [True, False])
+def test_administrators_are_bound_where_no_one_may_push_and_only_there(
+    make_world: Make, tier: str, closed: bool
+) -> None:
+    """ "No one" binds administrators too; any other level lets them push. The host and the provider say the same."""
+    world = make_world(tier=tier)
+    provider = world.provider()
+
+    now = provider.protect_branch(REPO, "main", BranchProtection(require_pull_request=closed))
+
+    assert now.enforce_admins is closed
+    assert held(world) == provider.protection(REPO, "main") == now
+
+
+def test_binding_administrators_alone_is_not_to_be_had(world: World) -> None:
+    """Letting people push and binding administrators is no level of GitLab's; it is refused before any request."""
+    rules = BranchProtection(require_pull_request=False, enforce_admins=True)
+
+    with pytest.raises(UnsupportedOptionError) as caught:
+        world.provider().protect_branch(REPO, "main", rules)
+
+    assert caught.value.option == "protect_branch.enforce_admins"
+    assert world.sent == []

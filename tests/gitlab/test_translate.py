@@ -538,13 +538,11 @@ def requests_errors() -> list[type[requests.RequestException]]:
 
 _NEVER_SENT = (
     "ConnectTimeout",
-    "ProxyError",
     "InvalidHeader",
     "InvalidProxyURL",
     "InvalidSchema",
     "InvalidURL",
     "MissingSchema",
-    "SSLError",
     "URLRequired",
 )
 
