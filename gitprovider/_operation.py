@@ -161,6 +161,8 @@ class Operation:
         error.repo = error.repo or self.repo
         error.failed_step = step
         error.completed = self.completed
+        if effect and error.outcome is Outcome.UNKNOWN:
+            self.note(lost_at=self._now())
         if self.completed:
             error.outcome = Outcome.PARTIAL
         elif not effect:

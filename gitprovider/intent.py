@@ -19,7 +19,8 @@ class Intent:
     Attributes:
         operation: the contract's name of the operation, such as ``commit_files``.
         provider: ``github``, ``gitlab`` or ``local``; ``repo``: the full path asked for.
-        sent_at: when the effect step was sent (aware UTC), None when it never was.
+        sent_at: when the effect step began to be sent (aware UTC), None when it never was.
+        lost_at: when its answer was given up; a large body may have been on its way until then.
         steps: the names of the steps that were acknowledged.
         branch: the branch that was to be made, protected or committed to.
         base_sha: the head that the commit was built on; None for a first commit.
@@ -38,6 +39,7 @@ class Intent:
     provider: str
     repo: str
     sent_at: datetime | None = None
+    lost_at: datetime | None = None
     steps: tuple[str, ...] = ()
     branch: str | None = None
     base_sha: str | None = None
@@ -64,8 +66,9 @@ class Intent:
     def to_json(self) -> dict[str, Any]:
         """The record as plain JSON values; empty fields are left out."""
         record = {k: v for k, v in asdict(self).items() if v not in (None, (), {})}
-        if self.sent_at is not None:
-            record["sent_at"] = self.sent_at.isoformat()
+        for name in ("sent_at", "lost_at"):
+            if (time := getattr(self, name)) is not None:
+                record[name] = time.isoformat()
         return record
 
     @classmethod
@@ -82,10 +85,11 @@ class Intent:
             raise ValueError(f"not an intent: {missing[0]!r} must be a string")
         values = dict(record)
         try:
-            if values.get("sent_at") is not None:
-                values["sent_at"] = datetime.fromisoformat(values["sent_at"])
-                if values["sent_at"].tzinfo is None:
-                    raise ValueError("sent_at lacks a time zone")
+            for name in ("sent_at", "lost_at"):
+                if values.get(name) is not None:
+                    values[name] = datetime.fromisoformat(values[name])
+                    if values[name].tzinfo is None:
+                        raise ValueError(f"{name} lacks a time zone")
             for name in ("steps", "labels", "reviewers"):
                 values[name] = tuple(str(v) for v in values.get(name) or ())
             for name, kind in (("rules", dict), ("previous_rules", dict), ("number", int)):

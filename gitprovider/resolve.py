@@ -82,7 +82,8 @@ def resolve(
     """Find out, with reads only, whether a mutation took effect. Nothing is sent again.
 
     ``NOT_APPLIED`` is said of a request that was never sent, that the host refused, or after a look made at least
-    ``provider.settle`` seconds after it was sent: until then a lost request may still be running on the host.
+    ``provider.settle`` seconds after it was sent, that is, after its answer was given up where that is known: until
+    then a lost request may still be running on the host.
 
     Args:
         provider: a provider for the same host, with a credential that may see the repository.
@@ -90,7 +91,7 @@ def resolve(
         wait: keep looking until the settle time has passed, instead of answering UNDECIDED. The wait ends at once
             when the event of :func:`gitprovider.cancel_on` is set.
         sleep: waits that many seconds; by default ``time.sleep``.
-        now: the present time, aware; the clock that ``sent_at`` is compared with.
+        now: the present time, aware; the clock that ``sent_at`` and ``lost_at`` are compared with.
 
     Raises:
         InvalidRequestError: this is no evidence of a mutation, or it comes from another host's provider.
@@ -116,7 +117,9 @@ def resolve(
         refuse("provider", f"is {provider.name!r}, and the call was made on {intent.provider!r}")
     if intent.sent_at is None and not intent.steps:
         return _not_applied("the request that would have changed something was never sent")
-    due = None if intent.sent_at is None else intent.sent_at + timedelta(seconds=provider.settle)
+    # A body of 50 MB may take longer to send than the host to settle: it was sent whole by when it was given up.
+    last_seen = intent.lost_at or intent.sent_at
+    due = None if last_seen is None else last_seen + timedelta(seconds=provider.settle)
     interval = 1.0
     while True:
         looked_at = now()

@@ -13,6 +13,7 @@ from gitprovider.models import BranchProtection
 from gitprovider.observe import Event, OperationEvent
 
 SENT = datetime(2026, 5, 1, tzinfo=UTC)
+GIVEN_UP = datetime(2026, 5, 1, 0, 2, tzinfo=UTC)
 
 
 def translate(exc: Exception, op: Operation) -> GitProviderError:
@@ -61,6 +62,20 @@ def test_a_failure_at_the_effect_is_what_its_cause_says() -> None:
     assert caught.value.intent is not None
     assert caught.value.intent.sent_at == SENT
     assert not caught.value.retryable
+
+
+def test_the_time_at_which_an_answer_was_given_up_is_evidence() -> None:
+    """A large body is sent until then, so that a request settles from there; a refusal is nothing to settle."""
+    times = iter([SENT, GIVEN_UP, SENT])
+    refused = operation(now=lambda: next(times), translate=lambda exc, op: NotFoundError("no such commit"))
+    lost = operation(now=refused._now)
+
+    for op in (lost, refused):
+        with pytest.raises(GitProviderError) as caught, op, op.effect("create ref"):
+            fail()
+        assert caught.value.intent is not None
+        given_up = GIVEN_UP if op is lost else None
+        assert (caught.value.intent.sent_at, caught.value.intent.lost_at) == (SENT, given_up)
 
 
 def test_a_failure_after_the_effect_is_partial_and_has_what_was_done() -> None:

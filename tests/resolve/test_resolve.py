@@ -85,6 +85,19 @@ def test_a_lost_request_is_undecided_until_it_has_settled(name: str, clock: Cloc
     assert resolution.look_again_at == sent_at + timedelta(seconds=provider.settle)
 
 
+def test_a_request_settles_from_when_its_answer_was_given_up(clock: Clock) -> None:
+    """A body that took longer to send than the host takes to settle is no reason to say "it did not happen" at once."""
+    provider = staged("commit_files", clock)
+    intent = intent_of(lost(provider, "commit_files", "before"))
+    clock.advance(2 * provider.settle)
+    given_up = dataclasses.replace(intent, lost_at=clock.now())
+
+    resolution = look(provider, given_up)
+
+    assert resolution.verdict is Verdict.UNDECIDED
+    assert resolution.look_again_at == clock.now() + timedelta(seconds=provider.settle)
+
+
 @every_mutation
 def test_a_request_that_the_host_finishes_late_is_undecided_and_then_applied(name: str, clock: Clock) -> None:
     """A host that carries out a timed-out request two seconds later is not said to have done nothing."""
