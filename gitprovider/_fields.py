@@ -107,6 +107,11 @@ class Fields:
                 raise self._wrong(name, "a list of strings", found)
         return found
 
+    def __eq__(self, other: object) -> bool:
+        return self._data == other._data if isinstance(other, Fields) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # it stands for a JSON object, which has none either
+
     def __contains__(self, name: str) -> bool:
         return name in self._data
 

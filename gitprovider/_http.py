@@ -443,12 +443,17 @@ def read_pages(read: Callable[[int], tuple[Sequence[_T], bool | None]], *, size:
     then a full page is taken to be followed by another.
 
     Raises:
-        UnexpectedResponseError: a short page which the host says is not the last. The result would have a hole.
+        UnexpectedResponseError: a short page which the host says is not the last, so that the result would have a hole;
+            or the page before once more, from a host that does not look at the number, so that it would have no end.
     """
     items: list[_T] = []
+    before: Sequence[_T] = []
     page = 1
     while True:
         batch, more = read(page)
+        if batch and batch == before:
+            raise UnexpectedResponseError(f"page {page} is the page before it once more: the list would have no end")
+        before = batch
         items += batch
         if more is None:
             more = len(batch) >= size

@@ -6,7 +6,7 @@ import socket
 import ssl
 import struct
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 import pytest
@@ -14,6 +14,7 @@ import requests
 import urllib3
 
 from gitprovider import _http
+from gitprovider._fields import Fields
 from gitprovider._http import Answer, BodyError, ClientPool, ForeignOriginError, fill, normal_origin, transport_error
 from gitprovider.enums import Outcome
 from gitprovider.errors import (
@@ -220,6 +221,15 @@ def test_a_short_page_before_the_last_is_an_error() -> None:
     """A list with a hole would make a caller recreate or delete what it did not see."""
     with pytest.raises(UnexpectedResponseError, match="hole"):
         _http.read_pages(lambda page: (range(99), True))
+
+
+@pytest.mark.parametrize("page", [[7] * 100, Fields.each(Answer(status=200, data=[{"iid": n} for n in range(100)]))])
+def test_a_page_that_comes_again_is_an_error(page: Iterable[object]) -> None:
+    """A proxy that drops the query sends page one forever, each time with more to follow."""
+    items = list(page)
+
+    with pytest.raises(UnexpectedResponseError, match="no end"):
+        _http.read_pages(lambda number: (list(items), True))
 
 
 class FakeClient:
