@@ -111,6 +111,13 @@ class Committing:
         with op.effect("create first commit"):
             first, tree = self._put_file(seed)
             op.done("create first commit", first)
+        with op.after("compare"):
+            if first.parent is not None:  # the contents API adds to whatever is there by then
+                raise HeadMovedError(
+                    f"{self._branch} was empty no more: the commit stands on {first.parent}",
+                    actual=first.parent,
+                    hint="the commit is there; look at what it stands on, and revert it if it must not stay",
+                )
         if not rest:
             return first
         with op.after("write tree"):

@@ -12,6 +12,7 @@ import pytest
 
 from gitprovider import (
     Author,
+    Commit,
     ConflictError,
     DeleteFile,
     HeadMovedError,
@@ -348,6 +349,23 @@ def test_a_first_commit_that_somebody_else_made_meanwhile_is_a_conflict(empty: H
         empty.provider.commit_files(EMPTY, "main", [PutFile(path="a", content="ours")], message="m")
 
     assert caught.value.outcome is Outcome.NOT_APPLIED
+
+
+@pytest.mark.parametrize("files", [1, 3])
+def test_a_first_commit_that_stands_on_somebody_elses_says_so(empty: Hub, files: int) -> None:
+    """The contents API has no compare-and-set: the commit is there, on what was not read, and nothing follows."""
+    theirs: list[Commit] = []
+    _between(
+        empty, "PUT", lambda: theirs.append(empty.given_commit("main", PutFile(path="b", content="b"), repo=EMPTY))
+    )
+    ours = [PutFile(path=f"ours{n}", content="a") for n in range(files)]
+
+    with pytest.raises(HeadMovedError) as caught:
+        empty.provider.commit_files(EMPTY, "main", ours, message="m")
+
+    assert (caught.value.outcome, caught.value.actual) == (Outcome.PARTIAL, theirs[0].sha)
+    assert caught.value.completed[0].value.sha == empty.forge.head(EMPTY, "main")
+    assert len(empty.host.journal.mutations()) == 1
 
 
 def test_a_ruleset_may_forbid_the_first_commit(empty: Hub) -> None:
