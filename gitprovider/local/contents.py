@@ -254,10 +254,12 @@ class Contents(Sessions):
                 author=signature(author or self.identity, now),
                 committer=signature(self.identity, now),
             )
+            # Read before the branch moves: a read that failed afterwards would make the commit look refused.
+            made = commit_record(git.commit(sha))
             if on_commit is not None:
                 on_commit(held, sha)
             self._push(session, branch, held, sha, bypass=bypass)
-            return commit_record(git.commit(sha))
+            return made
 
 
 def _refuse_moved(branch: str, expected: str | None, actual: str | None) -> None:

@@ -300,12 +300,13 @@ def merge(
         write=lambda: _commit(session, record, method, message=message, committer=committer, at=at),
     )
     save(session, record.replace(state=PullRequestState.MERGED, merge_commit_sha=sha))
+    merged = find(session, number)  # before the branch moves: a read that failed afterwards would deny the merge
     if on_commit is not None:
         on_commit(record.base_sha, sha)
     session.git.set_ref(_ref(number, "head"), record.head_sha)
     session.git.set_ref(_ref(number, "merge"), sha)
     session.git.set_branch(record.target_branch, sha)
-    return find(session, number)
+    return merged
 
 
 def _refused(record: PullRecord, reason: NotMergeableReason, problem: str | None = None) -> NotMergeableError:

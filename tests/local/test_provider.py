@@ -30,6 +30,7 @@ from gitprovider import (
     UnexpectedResponseError,
 )
 from gitprovider.local import Forge, LocalProvider
+from gitprovider.local.repository import BareRepository
 from gitprovider.observe import Event, OperationEvent
 from tests.local.support import REPO, reports, start
 
@@ -332,3 +333,31 @@ def test_operations_nest_and_forks_of_their_own_do_not_wait(forge: Forge) -> Non
     (facts,) = reports([start("forked", forge.root, "nested")])
 
     assert facts == [{"child": 0}, {"files": ["README.md", "nested"]}]
+
+
+@pytest.mark.parametrize("operation", ["commit_files", "merge_pull_request"])
+def test_nothing_can_fail_between_the_move_of_a_branch_and_the_record_of_it(
+    provider: LocalProvider, monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
+    """A disk that fails right after the move must not make the call look refused: nothing is read there any more."""
+    number = _topic(provider)
+    move = BareRepository.set_branch
+
+    def moved_and_then_unreadable(repository: BareRepository, branch: str, sha: str) -> None:
+        move(repository, branch, sha)
+        monkeypatch.setattr(BareRepository, "find", _unreadable)
+        monkeypatch.setattr(BareRepository, "ref", _unreadable)
+
+    monkeypatch.setattr(BareRepository, "set_branch", moved_and_then_unreadable)
+
+    if operation == "commit_files":
+        sha = provider.commit_files(REPO, "main", [PutFile(path="y", content="y")], message="y").sha
+    else:
+        sha = provider.merge_pull_request(REPO, number).sha
+
+    monkeypatch.undo()
+    assert provider.head(REPO, "main") == sha
+
+
+def _unreadable(*given: object) -> None:
+    raise OSError(5, "Input/output error")
