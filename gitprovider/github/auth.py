@@ -86,10 +86,11 @@ class Credential(ABC):
         self._settings = settings
         self._redactor = redactor
         self._lock = threading.Lock()
+        self._login_lock = threading.Lock()  # of its own: a slow answer to it keeps no other operation waiting
         self._header = ""
         self._login: str | None = None
         redacted_in_log(redactor)
-        os.register_at_fork(after_in_child=_FreshLock(self))
+        os.register_at_fork(after_in_child=_FreshLocks(self))
 
     def login(self, op: RemoteOperation[GitHubClient]) -> str:
         """Whose account it is, asked once; ``""`` for an App, which has none.
@@ -97,7 +98,7 @@ class Credential(ABC):
         Raises:
             StatusError: GitHub would not say.
         """
-        with self._lock:
+        with self._login_lock:
             if self._login is None:
                 self._login = self._read_login(op) if self._is_perhaps_a_users else ""
             return self._login
@@ -243,8 +244,8 @@ class InstallationCredential(Credential):
         raise AuthenticationError(f"the App is not installed for {owner}", status=404)
 
 
-class _FreshLock:
-    """A fork hook that does not keep its credential alive, and gives the child a lock that nobody holds."""
+class _FreshLocks:
+    """A fork hook that does not keep its credential alive, and gives the child locks that nobody holds."""
 
     def __init__(self, credential: Credential) -> None:
         self._credential = weakref.ref(credential)
@@ -253,6 +254,7 @@ class _FreshLock:
         credential = self._credential()
         if credential is not None:
             credential._lock = threading.Lock()
+            credential._login_lock = threading.Lock()
 
 
 def read_auth(auth: Any, redactor: Redactor) -> github.Auth.Auth | AppInstallation | str:

@@ -128,6 +128,25 @@ def test_many_threads_ask_once_whose_credential_it_is(hub: Hub) -> None:
     assert hub.calls().count("GET /user") == 1
 
 
+def test_who_waits_for_the_login_keeps_no_other_operation_waiting(hub: Hub) -> None:
+    """A host that answers one request slowly stalls the calls that need that answer, and those alone."""
+    with hub.provider._credential._login_lock, ThreadPoolExecutor(1) as pool:
+        found = pool.submit(hub.provider.get_repo, REPO).result(timeout=10)
+
+    assert found.path == REPO
+
+
+def test_a_child_learns_the_login_although_a_thread_of_the_parent_was_asking(hub: Hub) -> None:
+    """The child's lock is held by nobody."""
+    with hub.provider._credential._login_lock:
+        child = os.fork()
+        if child == 0:
+            _exit_with(hub.provider._credential._login_lock.acquire(timeout=5))
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    assert status == 0
+
+
 def test_a_closed_provider_refuses(hub: Hub) -> None:
     """Nothing is sent by one whose connections were given up."""
     hub.provider.close()
