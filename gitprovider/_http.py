@@ -298,7 +298,8 @@ def _scrubbed(value: Any, redact: Callable[[str], str]) -> Any:
     if isinstance(value, dict):
         return {_scrubbed(key, redact): _scrubbed(item, redact) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(_scrubbed(item, redact) for item in value)
+        items = [_scrubbed(item, redact) for item in value]
+        return items if isinstance(value, list) else tuple(items)  # a named tuple's class takes its items one by one
     if isinstance(value, Answer):
         return Answer(status=value.status)
     return value

@@ -173,9 +173,9 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
             with op.effect("create repository"):
                 made = convert.repo(op.request("POST", template, org=owner, body=body | extra))
                 op.done("create repository", made)
-            with op.after("check path"):
-                if made.path.casefold() != repo.casefold():
-                    raise UnexpectedResponseError(f"GitHub made it as {made.path}")
+            with op.after("compare"):
+                if (made.path.casefold(), made.visibility) != (repo.casefold(), visibility):
+                    raise UnexpectedResponseError(f"GitHub made {made.path!r}, {made.visibility.value}")
             return made
 
     def create_branch(self, repo: str, name: str, *, source: str) -> Branch:

@@ -8,6 +8,7 @@ import struct
 import threading
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from urllib.parse import urlsplit
 
 import pytest
 import requests
@@ -201,6 +202,16 @@ def test_parts_of_a_path_are_encoded_once() -> None:
     assert fill("/repos/{repo/}/branches/{branch}", {"repo": "a/b", "branch": "x/y#1%?ü"}) == (
         "/repos/a/b/branches/x%2Fy%231%25%3F%C3%BC"
     )
+
+
+def test_whatever_an_exception_holds_is_scrubbed() -> None:
+    """Attributes of any kind, a named tuple's included: no class of theirs is called with what it does not take."""
+    exc = ValueError("hunter22", ["hunter22"])
+    vars(exc).update(url=urlsplit("https://hunter22"), answers={"hunter22": b"hunter22"})
+
+    _http.scrub(exc, lambda text: text.replace("hunter22", "***"))
+
+    assert "hunter22" not in f"{exc.args}{vars(exc)}"
 
 
 def test_pages_end_where_the_host_says() -> None:
