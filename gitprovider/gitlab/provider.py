@@ -233,7 +233,8 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         """See GitProviderContract.
 
         Of GitLab's rules the most permissive that matches wins. The rule is changed in place on the paid tiers; on
-        Free it is made anew, while a bridge rule of a wildcard name holds.
+        Free it is made anew, while a bridge rule of a wildcard name holds. Administrators are bound where no one may
+        push, so that ``enforce_admins`` comes with ``require_pull_request``, and is not to be had without.
         """
         with self._operation("protect_branch", repo, mutation=True) as op:
             with op.arguments():
@@ -442,6 +443,9 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
 
     def _translate(self, exc: Exception, op: GitLabOperation) -> GitProviderError:
         error = translate(exc, op)
+        if op.name == "create_repo" and isinstance(error, NotFoundError | PermissionDeniedError | InvalidRequestError):
+            # Perhaps of a group that was deleted, and made anew with another number.
+            self._namespaces.pop(op.repo.rpartition("/")[0], None)
         if isinstance(error, RepoMovedError) and error.moved_to is None and op.repo:
             with suppress(Exception):
                 error.moved_to = convert.repo(self._followed(op, op.repo)).path
@@ -486,7 +490,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
             raise error from exc
 
     def _namespace(self, op: GitLabOperation, path: str) -> int:
-        """The number of a group or user by its full path; it never changes, and is asked for once."""
+        """The number of a group or user by its full path; asked for once, and again after a refusal."""
         if path not in self._namespaces:
             found = Fields(op.request("GET", NAMESPACE, namespace=path))
             # A path of digits alone is read as a number, which is somebody else's.

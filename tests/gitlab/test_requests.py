@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from gitprovider.enums import MergeMethod
+from gitprovider.errors import PermissionDeniedError
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.models import BranchProtection, DeleteFile, FileChange, MoveFile, PutFile
 from tests.gitlab.world import REPO, World
@@ -65,6 +66,20 @@ def test_create_repo_is_one_and_asks_for_a_namespace_once(world: World, provider
         "GET /namespaces/acme/platform",
         "POST /projects",
     ]
+
+
+def test_a_refused_creation_asks_for_the_namespace_again(world: World, provider: GitLabProvider) -> None:
+    """A group that was deleted and made anew has another number, and a service must not have to be restarted for it."""
+    provider.create_repo("acme/one")
+    body = b'{"message": {"namespace": ["is not valid"]}}'
+    world.fault("status", method="POST", endpoint="/projects$", status=400, body=body)
+    with pytest.raises(PermissionDeniedError):
+        provider.create_repo("acme/two")
+
+    provider.create_repo("acme/two")
+
+    asked = ["GET /namespaces/acme", "POST /projects"]
+    assert world.sent == [*asked, "POST /projects", *asked]
 
 
 def test_create_branch_is_two_and_one_from_a_sha(world: World, provider: GitLabProvider) -> None:
