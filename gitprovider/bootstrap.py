@@ -13,8 +13,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Generic, NoReturn, TypeVar
 
+from gitprovider import arguments
 from gitprovider._json import envelope, plain
-from gitprovider.checks import check_bool, check_branch, check_enum, check_repo_path, check_seconds, check_text, refuse
+from gitprovider.changes import read_changes
+from gitprovider.checks import check_bool, check_branch, check_pull_request_branch, check_seconds, check_text, refuse
 from gitprovider.contract import optional
 from gitprovider.ensure import (
     Ensured,
@@ -275,13 +277,16 @@ def bootstrap(
     Raises:
         InvalidRequestError: an argument is wrong, or ``source`` cannot be used; found before any request.
     """
-    check_repo_path(repo)
-    check_enum("visibility", visibility, Visibility)
+    visibility = arguments.create_repo(repo, description=description, visibility=visibility, auto_init=False)
     check_text("message", message, empty=False, multiline=True)
+    if author is not None and not isinstance(author, Author):
+        refuse("author", f"must be an Author or None, not {type(author).__name__}")
+    if not isinstance(rules, BranchProtection):
+        refuse("rules", f"must be a BranchProtection, not {type(rules).__name__}")
     check_text("change_title", change_title, empty=False, limit=255)
     if develop is not None:
         check_branch("develop", develop)
-    check_branch("change_branch", change_branch)
+    check_pull_request_branch("change_branch", change_branch)
     if change_branch == develop:
         refuse("change_branch", f"is {change_branch!r}, the name of the develop branch")
     check_bool("pull_request", pull_request)
@@ -289,13 +294,13 @@ def bootstrap(
     check_seconds("within", within)
     files = read_directory(source)
     held = {file.path for file in files}
-    if change is not None and not pull_request:
-        refuse("change", "needs pull_request=True")
+    if change is not None:
+        if not pull_request:
+            refuse("change", "needs pull_request=True")
+        change = _read_change(change)
     for path in [CHANGE_PATH] if change is None else [file.path for file in change]:
         if pull_request and path in held:
             refuse("change", f"touches {path!r}, which the source holds too: the pull request would undo the commit")
-    if change is not None and not change:
-        refuse("change", "must hold at least one file")
     run = _Run(provider, repo, plan=plan, within=within, on_step=on_step, sleep=sleep, clock=clock, now=now)
     try:
         made = run.repository(description, visibility)
@@ -310,6 +315,16 @@ def bootstrap(
     except _StepFailedError:
         pass  # it is the last one of the report
     return BootstrapReport(provider=provider.name, repo=repo, plan=plan, steps=tuple(run.reports))
+
+
+def _read_change(change: Any) -> list[PutFile]:
+    """The files of the pull request, read once."""
+    if isinstance(change, str | bytes) or not isinstance(change, Sequence) or not change:
+        refuse("change", "must be a sequence of at least one PutFile")
+    read = [file for file in read_changes(change) if isinstance(file, PutFile)]
+    if len(read) < len(change):
+        refuse("change", "must hold PutFile alone")
+    return read
 
 
 def _change_text(main: str, develop: str | None) -> str:
@@ -377,7 +392,7 @@ class _Run:
     def repository(self, description: str, visibility: Visibility) -> Repo | None:
         def look() -> Repo | _Todo:
             there = look_repo(self._provider, self._repo, description=description, visibility=visibility)
-            return there or _Todo(f"make a {Visibility(visibility)} repository")
+            return there or _Todo(f"make a {visibility.value} repository")
 
         return self._step(
             _Step(
@@ -385,7 +400,7 @@ class _Run:
                 self._repo,
                 look,
                 lambda: ensure_repo(self._provider, self._repo, description=description, visibility=visibility),
-                f"make a {Visibility(visibility)} repository",
+                f"make a {visibility.value} repository",
             )
         )
 
@@ -420,11 +435,13 @@ class _Run:
             return next((pull for pull in found if pull.title.strip() == title.strip()), None)
 
         def look_branch() -> Branch | PullRequest | _Todo:
+            if branch == main:  # its name is the host's to give, and known only now
+                refuse("change_branch", f"is {branch!r}, the name of the default branch")
             return earlier() or self._branch_from(branch, main)
 
         def make_branch() -> Ensured[Branch | PullRequest]:
-            merged = earlier()
-            return Ensured(merged, changed=False) if merged else Ensured(*self._ensure_branch(branch, main))
+            there = look_branch()
+            return Ensured(*self._ensure_branch(branch, main)) if isinstance(there, _Todo) else Ensured(there, False)
 
         def look_pull() -> PullRequest | _Todo:
             there = look_pull_request(self._provider, self._repo, source_branch=branch, target_branch=main, title=title)

@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
-from gitprovider.changes import blob_sha, read_changes
-from gitprovider.checks import check_branch, check_repo_path, check_source, is_sha, refuse
+from gitprovider import arguments
+from gitprovider.changes import blob_sha
+from gitprovider.checks import is_sha, refuse
 from gitprovider.contract import optional
 from gitprovider.enums import MergeMethod, NotMergeableReason, PullRequestState, Visibility
 from gitprovider.errors import (
@@ -95,7 +96,7 @@ def ensure_repo(
         RepoMovedError: the path leads to a repository that was renamed.
         GitProviderError: whatever ``get_repo`` and ``create_repo`` raise.
     """
-    check_repo_path(repo)
+    visibility = arguments.create_repo(repo, description=description, visibility=visibility, auto_init=auto_init)
     _settle(provider, after, settling, "create_repo", repo=repo)
 
     def look() -> Repo | None:
@@ -118,8 +119,8 @@ def look_repo(
         raise RepoMovedError(
             f"{repo} is now {there.path}", moved_to=there.path, provider=provider.name, operation="get_repo", repo=repo
         )
-    if there.visibility is not Visibility(visibility):
-        _contradict(provider, repo, f"it exists and is {there.visibility.value}; asked was {Visibility(visibility)}")
+    if there.visibility is not visibility:
+        _contradict(provider, repo, f"it exists and is {there.visibility.value}; asked was {visibility.value}")
     if description and there.description != description:
         _contradict(provider, repo, f"it exists with the description {there.description!r}")
     if there.archived:
@@ -147,13 +148,11 @@ def ensure_branch(
         NotFoundError: no such repository or source.
         GitProviderError: whatever ``create_branch`` raises.
     """
-    check_repo_path(repo)
-    check_branch("name", name)
-    check_source("source", source)
+    source = arguments.create_branch(repo, name, source=source)
     earlier = _settle(provider, after, settling, "create_branch", repo=repo, branch=name)
     if earlier is not None and earlier.verdict is Verdict.APPLIED:
         return Ensured(earlier.value, changed=False)
-    sha = source.lower() if is_sha(source) else provider.head(repo, source)
+    sha = source if is_sha(source) else provider.head(repo, source)
     return _ensure(
         lambda: look_branch(provider, repo, name, sha=sha), lambda: provider.create_branch(repo, name, source=sha)
     )
@@ -193,8 +192,7 @@ def ensure_protection(
     Raises:
         GitProviderError: whatever ``protect_branch`` raises; ConflictError also when what holds cannot be read.
     """
-    check_repo_path(repo)
-    check_branch("branch", branch)
+    arguments.protect_branch(repo, branch, rules)
     _settle(provider, after, settling, "protect_branch", repo=repo, branch=branch)
     return _ensure(
         lambda: look_protection(provider, repo, branch, rules), lambda: provider.protect_branch(repo, branch, rules)
@@ -237,9 +235,8 @@ def ensure_files(
         HeadMovedError: the branch moved between the look and the commit; nothing was repeated.
         GitProviderError: whatever ``commit_files`` raises.
     """
-    check_repo_path(repo)
-    check_branch("branch", branch)
-    changes = read_changes(changes)  # in memory from here on: what is compared must be what is sent
+    # In memory from here on: what is compared must be what is sent.
+    changes, _ = arguments.commit_files(repo, branch, changes, message=message, author=author, expected_head=None)
     _settle(provider, after, settling, "commit_files", repo=repo, branch=branch)
     head, missing = look_files(provider, repo, branch, changes)
     if missing:
@@ -299,9 +296,16 @@ def ensure_pull_request(
             there is nothing to merge.
         GitProviderError: whatever ``open_pull_request`` raises.
     """
-    check_repo_path(repo)
-    check_branch("source_branch", source_branch)
-    check_branch("target_branch", target_branch)
+    labels, reviewers = arguments.open_pull_request(
+        repo,
+        source_branch=source_branch,
+        target_branch=target_branch,
+        title=title,
+        description=description,
+        draft=draft,
+        labels=labels,
+        reviewers=reviewers,
+    )
     same = {"source_branch": source_branch, "target_branch": target_branch}
     _settle(provider, after, settling, "open_pull_request", repo=repo, **same)
     return _ensure(
@@ -368,7 +372,15 @@ def ensure_merged(
         NotMergeableError: it is closed (CLOSED), or whatever ``merge_pull_request`` finds.
         GitProviderError: whatever ``merge_pull_request`` raises.
     """
-    check_repo_path(repo)
+    method, expected_head = arguments.merge_pull_request(
+        repo,
+        number,
+        method=method,
+        expected_head=expected_head,
+        message=message,
+        delete_source_branch=delete_source_branch,
+        timeout=timeout,
+    )
     _settle(provider, after, settling, "merge_pull_request", repo=repo, number=number)
     pull, result = look_merged(
         provider, repo, number, expected_head=expected_head, delete_source_branch=delete_source_branch

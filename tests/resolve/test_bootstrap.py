@@ -16,6 +16,7 @@ from gitprovider import (
     BootstrapReport,
     BranchProtection,
     ConflictError,
+    DeleteFile,
     GitProviderError,
     HeadMovedError,
     InvalidRequestError,
@@ -729,6 +730,13 @@ def test_a_source_without_files_is_refused(missing: str, source: Path) -> None:
     [
         ({"change": [PutFile(path="README.md", content="x")]}, "change"),
         ({"change": []}, "change"),
+        ({"change": "x"}, "change"),
+        ({"change": [DeleteFile(path="x")]}, "change"),
+        ({"change": [PutFile(path="x", content=Path("no/such/file"))]}, "content"),
+        ({"change_branch": "fork:change"}, "change_branch"),
+        ({"rules": {}}, "rules"),
+        ({"author": "me"}, "author"),
+        ({"description": 5}, "description"),
         ({"change": [PutFile(path="x", content="x")], "pull_request": False}, "change"),
         ({"change_branch": "develop"}, "change_branch"),
         ({"change_branch": "a..b"}, "change_branch"),
@@ -773,3 +781,17 @@ def test_a_pull_request_that_somebody_closed_is_opened_anew(provider: MemoryProv
 
     assert run(provider, source).ok
     assert [pull.state for pull in pulls] == [PullRequestState.CLOSED, PullRequestState.MERGED]
+
+
+@pytest.mark.parametrize("plan", [True, False])
+def test_the_default_branch_is_no_branch_for_a_change(plan: bool, provider: MemoryProvider, source: Path) -> None:
+    """Its name is the host's, so that this is found after the first steps; the change is not committed to it."""
+    run(provider, source, pull_request=False)
+    before = state(provider)
+
+    report = run(provider, source, change_branch="main", plan=plan)
+
+    assert isinstance(report.error, InvalidRequestError)
+    assert report.error.argument == "change_branch"
+    assert report.steps[-1].name == "create_change_branch"
+    assert state(provider) == before

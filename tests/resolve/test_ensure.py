@@ -529,3 +529,50 @@ def test_a_symbolic_link_at_a_path_is_the_providers_to_refuse(tmp_path: Path) ->
 
     with pytest.raises(GitProviderError):
         ensure_files(provider, REPO, "main", [PutFile(path="link", content="target")], message="File")
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "argument"),
+    [
+        ("create_repo", {"visibility": "secret"}, "visibility"),
+        ("create_repo", {"auto_init": "no"}, "auto_init"),
+        ("create_branch", {"source": "a..b"}, "source"),
+        ("protect_branch", {"rules": None}, "rules"),
+        ("commit_files", {"message": ""}, "message"),
+        ("open_pull_request", {"target_branch": "change"}, "target_branch"),
+        ("open_pull_request", {"title": None}, "title"),
+        ("merge_pull_request", {"expected_head": "a1b2"}, "expected_head"),
+        ("merge_pull_request", {"method": "octopus"}, "method"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_any_look(name: str, wrong: dict[str, Any], argument: str) -> None:
+    """A slip is named, and is no ValueError and no contradiction of the host's, whatever is there."""
+    asked: dict[str, tuple[Any, dict[str, Any]]] = {
+        "create_repo": (ensure_repo, {}),
+        "create_branch": (ensure_branch, {"name": "develop", "source": "main"}),
+        "protect_branch": (ensure_protection, {"branch": "main", "rules": RULES}),
+        "commit_files": (ensure_files, {"branch": "main", "changes": CHANGES, "message": "Add a program"}),
+        "open_pull_request": (
+            ensure_pull_request,
+            {"source_branch": "change", "target_branch": "main", "title": "A change"},
+        ),
+        "merge_pull_request": (ensure_merged, {"number": 1}),
+    }
+    ensure, right = asked[name]
+    nothing_to_look_at = object()
+
+    with pytest.raises(InvalidRequestError) as caught:
+        ensure(nothing_to_look_at, REPO, **(right | wrong))
+
+    assert caught.value.argument == argument
+
+
+def test_a_head_is_compared_without_its_spelling(clock: Clock) -> None:
+    """A sha in capitals is the same commit, for a branch's source and for a merge's head."""
+    provider = staged("merge_pull_request", clock)
+    head = provider.head(REPO, "change")
+
+    ensure_branch(provider, REPO, "copy", source=head.upper())
+
+    assert not ensure_branch(provider, REPO, "copy", source=head.upper()).changed
+    assert ensure_merged(provider, REPO, 1, expected_head=head.upper()).changed
