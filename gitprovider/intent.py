@@ -85,6 +85,9 @@ class Intent:
             raise ValueError(f"not an intent: {missing[0]!r} must be a string")
         values = dict(record)
         try:
+            for name, kinds in _KINDS.items():
+                if values.get(name) is not None and not isinstance(values[name], kinds):
+                    raise ValueError(f"{name!r} must be {kinds[0].__name__}")
             for name in ("sent_at", "lost_at"):
                 if values.get(name) is not None:
                     values[name] = datetime.fromisoformat(values[name])
@@ -92,11 +95,19 @@ class Intent:
                         raise ValueError(f"{name} lacks a time zone")
             for name in ("steps", "labels", "reviewers"):
                 values[name] = tuple(str(v) for v in values.get(name) or ())
-            for name, kind in (("rules", dict), ("previous_rules", dict), ("number", int)):
-                if values.get(name) is not None and not isinstance(values[name], kind):
-                    raise ValueError(f"{name!r} must be {kind.__name__}")
             files = values.get("files") or {}
             values["files"] = {path: None if what is None else (what[0], what[1]) for path, what in files.items()}
         except (TypeError, AttributeError, IndexError, ValueError) as exc:
             raise ValueError(f"not an intent: {exc}") from exc
         return cls(**values)
+
+
+# What a field must be that is there and not null; times and each file are looked at by from_json itself.
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    **dict.fromkeys(("branch", "base_sha", "commit_sha", "message", "source_sha", "visibility", "description"), (str,)),
+    **dict.fromkeys(("head_sha", "method", "source_branch", "target_branch", "title"), (str,)),
+    **dict.fromkeys(("steps", "labels", "reviewers"), (list, tuple)),
+    **dict.fromkeys(("rules", "previous_rules", "files"), (dict,)),
+    **dict.fromkeys(("auto_init", "delete_source_branch", "draft"), (bool,)),
+    "number": (int,),
+}

@@ -83,7 +83,8 @@ def resolve(
 
     ``NOT_APPLIED`` is said of a request that was never sent, that the host refused, or after a look made at least
     ``provider.settle`` seconds after it was sent, that is, after its answer was given up where that is known: until
-    then a lost request may still be running on the host.
+    then a lost request may still be running on the host. For an UNKNOWN error whose intent lacks both times, these
+    seconds begin with this call.
 
     Args:
         provider: a provider for the same host, with a credential that may see the repository.
@@ -115,10 +116,11 @@ def resolve(
         refuse("error_or_intent", f"is of {intent.operation!r}, which is no mutation of the contract")
     if intent.provider != provider.name:
         refuse("provider", f"is {provider.name!r}, and the call was made on {intent.provider!r}")
-    if intent.sent_at is None and not intent.steps:
+    lost = outcome is Outcome.UNKNOWN  # whoever says so counts for more than a time that is missing
+    if intent.sent_at is None and not intent.steps and not lost:
         return _not_applied("the request that would have changed something was never sent")
     # A body of 50 MB may take longer to send than the host to settle: it was sent whole by when it was given up.
-    last_seen = intent.lost_at or intent.sent_at
+    last_seen = intent.lost_at or intent.sent_at or (now() if lost else None)
     due = None if last_seen is None else last_seen + timedelta(seconds=provider.settle)
     interval = 1.0
     while True:

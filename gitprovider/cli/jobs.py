@@ -117,10 +117,9 @@ def resolve_command(app: App, file: TextIO, wait: bool) -> int:
     FILE is what the failed command printed with --json; - is standard input. The exit code is 0 when it was applied
     or was not, 5 when the host changed in another way, and 8 when that cannot be told (yet).
     """
-    error = _read_failure(file)
-    name = error.intent.provider if error.intent is not None else None
+    evidence, name = _read_evidence(file)
     with app.provider(default=name) as provider, app.out.working("looking at the host"):
-        resolution = resolve(provider, error, wait=wait)
+        resolution = resolve(provider, evidence, wait=wait)
     rows: list[tuple[str, Any]] = [("verdict", resolution.verdict.value), ("detail", resolution.detail)]
     if resolution.look_again_at is not None:
         rows.append(("look again at", resolution.look_again_at.isoformat(timespec="seconds")))
@@ -168,15 +167,18 @@ def _git_commands(repo: Repo) -> tuple[str, ...]:
     )
 
 
-def _read_failure(file: TextIO) -> GitProviderError:
-    """The failure that a command printed with ``--json``, or an intent alone, as a service may have stored it."""
+def _read_evidence(file: TextIO) -> tuple[GitProviderError | Intent, str]:
+    """The failure that a command printed with ``--json``, or an intent as a service may have stored it; and whose."""
     try:
         record = json.load(file)
         record = record.get("error", record)
         told = record.get("intent", record if "operation" in record and "type" not in record else None)
         if told is None:
             raise ValueError("it is no failure of a mutation: it holds no intent")
-        outcome = Outcome(record["outcome"]) if "intent" in record else Outcome.UNKNOWN
-        return GitProviderError(str(record.get("message", "")), outcome=outcome, intent=Intent.from_json(told))
+        intent = Intent.from_json(told)
+        if told is record:
+            return intent, intent.provider
+        outcome = Outcome(record["outcome"])
+        return GitProviderError(str(record.get("message", "")), outcome=outcome, intent=intent), intent.provider
     except (ValueError, KeyError, AttributeError, TypeError) as exc:
         raise click.UsageError(f"FILE cannot be used: {exc}") from None

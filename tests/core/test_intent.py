@@ -59,6 +59,9 @@ def test_json_leaves_out_what_is_empty_and_keeps_false() -> None:
         {"operation": "x", "provider": "y", "repo": "a/b", "files": {"a": 3}},
         {"operation": "x", "provider": "y", "repo": "a/b", "rules": ["a"]},
         {"operation": "x", "provider": "y", "repo": "a/b", "number": "7"},
+        {"operation": "x", "provider": "y", "repo": "a/b", "message": 7},
+        {"operation": "x", "provider": "y", "repo": "a/b", "draft": "no"},
+        {"operation": "x", "provider": "y", "repo": "a/b", "labels": "bug"},
     ],
 )
 def test_what_is_no_intent_is_refused(record: dict[str, Any]) -> None:

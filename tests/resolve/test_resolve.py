@@ -168,6 +168,19 @@ def test_an_intent_that_was_never_sent_is_not_applied(name: str, clock: Clock) -
 
 
 @every_mutation
+def test_a_lost_answer_without_times_settles_from_the_first_look(name: str, clock: Clock) -> None:
+    """A provider that notes no times and says UNKNOWN is believed: nobody is told to repeat what may be running."""
+    provider = staged(name, clock)
+    error = lost(provider, name, "before")
+    error.intent = dataclasses.replace(intent_of(error), sent_at=None, lost_at=None)
+    began = clock.now()
+
+    assert look(provider, error).verdict is Verdict.UNDECIDED
+    assert look(provider, error, wait=True).verdict is Verdict.NOT_APPLIED
+    assert (clock.now() - began).total_seconds() == provider.settle
+
+
+@every_mutation
 def test_resolve_sends_nothing(name: str, clock: Clock) -> None:
     """Looking and waiting send no mutation."""
     provider = staged(name, clock)
