@@ -17,11 +17,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from enum import Enum
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from gitprovider import checks
 from gitprovider._extras import missing_extra
+from gitprovider._operation import plain_rules
 from gitprovider.contract import GitProviderContract
 from gitprovider.enums import MergeMethod, Outcome, Visibility
 from gitprovider.intent import Intent
@@ -105,19 +108,32 @@ class AsyncGitProvider:
             lambda: self._provider.create_repo(
                 repo, description=description, visibility=visibility, auto_init=auto_init
             ),
+            visibility=visibility,
+            description=description,
+            auto_init=auto_init,
         )
 
     async def create_branch(self, repo: str, name: str, *, source: str) -> Branch:
         """See GitProviderContract."""
         return await self._mutate(
-            "create_branch", repo, lambda: self._provider.create_branch(repo, name, source=source)
+            "create_branch",
+            repo,
+            lambda: self._provider.create_branch(repo, name, source=source),
+            branch=name,
+            source_sha=_sha(source),
         )
 
     async def protect_branch(
         self, repo: str, branch: str, rules: BranchProtection = BranchProtection()
     ) -> BranchProtection:
         """See GitProviderContract."""
-        return await self._mutate("protect_branch", repo, lambda: self._provider.protect_branch(repo, branch, rules))
+        return await self._mutate(
+            "protect_branch",
+            repo,
+            lambda: self._provider.protect_branch(repo, branch, rules),
+            branch=branch,
+            rules=rules,
+        )
 
     async def commit_files(
         self,
@@ -136,6 +152,9 @@ class AsyncGitProvider:
             lambda: self._provider.commit_files(
                 repo, branch, changes, message=message, author=author, expected_head=expected_head
             ),
+            branch=branch,
+            message=message,
+            base_sha=_sha(expected_head),
         )
 
     async def open_pull_request(
@@ -164,6 +183,12 @@ class AsyncGitProvider:
                 labels=labels,
                 reviewers=reviewers,
             ),
+            source_branch=source_branch,
+            target_branch=target_branch,
+            title=title,
+            draft=draft,
+            labels=labels,
+            reviewers=reviewers,
         )
 
     async def merge_pull_request(
@@ -190,6 +215,10 @@ class AsyncGitProvider:
                 delete_source_branch=delete_source_branch,
                 timeout=timeout,
             ),
+            number=number,
+            method=method,
+            head_sha=_sha(expected_head),
+            delete_source_branch=delete_source_branch,
         )
 
     async def _read(self, call: Callable[[], _T]) -> _T:
@@ -204,7 +233,7 @@ class AsyncGitProvider:
         finally:
             cancelled.set()
 
-    async def _mutate(self, operation: str, repo: str, call: Callable[[], _T]) -> _T:
+    async def _mutate(self, operation: str, repo: str, call: Callable[[], _T], **asked: Any) -> _T:
         flight = _Flight(call, self._grace)
         # The turn is awaited outside the shield: a task that is cancelled in the queue has sent nothing.
         async with self._limiter, anyio.create_task_group() as tasks:
@@ -214,22 +243,39 @@ class AsyncGitProvider:
             try:
                 await anyio.lowlevel.checkpoint_if_cancelled()
             except anyio.get_cancelled_exc_class():
-                emit(self._hook, self._report(operation, repo, flight))
+                emit(self._hook, self._report(operation, repo, flight, asked))
                 raise
             tasks.cancel_scope.cancel()
         return flight.result()
 
-    def _report(self, operation: str, repo: str, flight: _Flight[Any]) -> CancelledEvent:
+    def _report(self, operation: str, repo: str, flight: _Flight[Any], asked: dict[str, Any]) -> CancelledEvent:
         provider = str(getattr(self._provider, "name", type(self._provider).__name__))
         known: dict[str, Any] = {"operation": operation, "provider": provider, "repo": repo}
         if not flight.ended:
-            return CancelledEvent(**known, outcome=Outcome.UNKNOWN, intent=Intent(**known))
+            # What the provider knows of it is on its thread; what was asked and when is known here. Without a time
+            # of sending, the intent would say that nothing was sent.
+            plain = {name: _plain(value) for name, value in asked.items()}
+            intent = Intent(**known, **plain, sent_at=flight.began, lost_at=datetime.now(UTC))
+            return CancelledEvent(**known, outcome=Outcome.UNKNOWN, intent=intent)
         return CancelledEvent(
             **known,
             error=type(flight.error).__name__ if flight.error else None,
-            outcome=getattr(flight.error, "outcome", None),
+            outcome=getattr(flight.error, "outcome", Outcome.UNKNOWN if flight.error else None),
             intent=getattr(flight.error, "intent", None),
         )
+
+
+def _sha(value: Any) -> str | None:
+    return value.lower() if isinstance(value, str) and checks.is_sha(value) else None
+
+
+def _plain(value: Any) -> Any:
+    """An argument as an intent holds it."""
+    if isinstance(value, BranchProtection):
+        return plain_rules(value)
+    if isinstance(value, Enum):
+        return value.value
+    return tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
 
 
 class _Flight(Generic[_T]):
@@ -238,6 +284,7 @@ class _Flight(Generic[_T]):
     def __init__(self, call: Callable[[], _T], grace: float) -> None:
         self.shield = anyio.CancelScope(shield=True)
         self.cancelled = threading.Event()
+        self.began = datetime.now(UTC)
         self.ended = False
         self.error: BaseException | None = None
         self._call = call

@@ -84,7 +84,8 @@ class CancelledEvent:
     Attributes:
         error: the class name of its error; None when it succeeded, or when nobody waited for its end any longer.
         outcome: the error's outcome; UNKNOWN when nobody waited for its end; None for success.
-        intent: for ``resolve``, where something is to be found out.
+        intent: for ``resolve``, where something is to be found out. When nobody waited for its end, it says what was
+            asked, and when the call began and was given up: whether the request was sent by then, only its thread knew.
     """
 
     operation: str

@@ -1,5 +1,6 @@
 """The coroutines: concurrency, cancellation of reads and mutations, and errors as they are."""
 
+import json
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -7,16 +8,18 @@ from typing import Any
 import anyio
 import pytest
 
+from gitprovider._operation import plain_rules
 from gitprovider.aio import AsyncGitProvider
-from gitprovider.enums import Outcome
+from gitprovider.enums import MergeMethod, Outcome
 from gitprovider.errors import InvalidRequestError, ProviderUnavailableError, RetryCancelledError
 from gitprovider.intent import Intent
-from gitprovider.models import Branch
+from gitprovider.models import Branch, BranchProtection
 from gitprovider.observe import CancelledEvent, Event
 from gitprovider.retry import RetryOptions, wait, with_retry
 
 pytestmark = pytest.mark.anyio
 
+RULES = BranchProtection(required_checks=("ci",))
 BRANCH = Branch(name="x", sha="a" * 40)
 INTENT = Intent(operation="create_branch", provider="fake", repo="a/b")
 
@@ -168,7 +171,76 @@ async def test_the_grace_bounds_the_wait_and_leaves_the_outcome_unknown() -> Non
     (event,) = events
     assert isinstance(event, CancelledEvent)
     assert (event.outcome, event.error) == (Outcome.UNKNOWN, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "known"),
+    [
+        ("create_repo", {}, {"visibility": "private", "description": "", "auto_init": False}),
+        ("create_branch", {"name": "x", "source": "A" * 40}, {"branch": "x", "source_sha": "a" * 40}),
+        ("create_branch", {"name": "x", "source": "main"}, {"branch": "x"}),
+        ("protect_branch", {"branch": "x", "rules": RULES}, {"branch": "x", "rules": plain_rules(RULES)}),
+        ("commit_files", {"branch": "x", "changes": [], "message": "m"}, {"branch": "x", "message": "m"}),
+        (
+            "open_pull_request",
+            {"source_branch": "x", "target_branch": "y", "title": "t", "labels": ["bug"]},
+            {"source_branch": "x", "target_branch": "y", "title": "t", "draft": False, "labels": ["bug"]},
+        ),
+        (
+            "merge_pull_request",
+            {"number": 7, "expected_head": "A" * 40, "method": MergeMethod.SQUASH},
+            {"number": 7, "head_sha": "a" * 40, "method": "squash", "delete_source_branch": False},
+        ),
+    ],
+)
+async def test_the_evidence_of_an_abandoned_mutation_is_never_of_one_that_was_not_sent(
+    name: str, asked: dict[str, Any], known: dict[str, Any]
+) -> None:
+    """resolve would take an intent without a time of sending for one that may be repeated, while its thread goes on."""
+    release = threading.Event()
+    events: list[Event] = []
+    fake, provider = wrapped(lambda: release.wait(30), on_event=events.append, grace=0.0)
+    setattr(fake, name, lambda *args, **kwargs: fake._do())
+
+    async def call() -> None:
+        await getattr(provider, name)("a/b", **asked)
+
+    with anyio.CancelScope() as scope:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(call)
+            await began(fake)
+            scope.cancel()
+    release.set()
+
+    (event,) = events
+    assert isinstance(event, CancelledEvent)
     assert event.intent is not None
+    record = json.loads(json.dumps(event.intent.to_json()))
+    sent, given_up = record.pop("sent_at"), record.pop("lost_at")
+    assert sent <= given_up
+    assert record == {"operation": name, "provider": "fake", "repo": "a/b", **known}
+
+
+async def test_a_bug_in_a_mutation_leaves_the_outcome_unknown() -> None:
+    """An exception that is no error of a provider's says nothing of what was sent, and is not told as applied."""
+    events: list[Event] = []
+    release = threading.Event()
+
+    def broken() -> None:
+        release.wait(10)
+        raise ZeroDivisionError
+
+    fake, provider = wrapped(broken, on_event=events.append)
+    with anyio.CancelScope() as scope:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_create, provider)
+            await began(fake)
+            scope.cancel()
+            release.set()
+
+    (event,) = events
+    assert isinstance(event, CancelledEvent)
+    assert (event.error, event.outcome) == ("ZeroDivisionError", Outcome.UNKNOWN)
 
 
 async def test_a_wait_inside_a_mutation_ends_with_the_task() -> None:
