@@ -173,6 +173,9 @@ def connect_repo(
         url: as :func:`parse_repo_url` takes it.
         hosts: further hosts, such as ``{"git.example.org": "gitlab"}``. A key may have a port and a path
             (``git.example.org:8443/gitlab``) or be a URL. It says what the host is, and opens it to no token.
+        environ: read instead of ``os.environ``.
+        timeout, on_event: as :func:`connect` has them.
+        verify, retry, allow_http: for a host that is reached by network; a local forge has no use for them.
 
     Raises:
         InvalidRequestError: the URL is wrong, or its host is not known.
@@ -181,7 +184,7 @@ def connect_repo(
     place = parse_repo_url(url)
     if place.scheme == "file":
         root, path = _forge_of(place.path)
-        return connect("local", root=root, on_event=on_event), path
+        return connect("local", root=root, timeout=timeout, on_event=on_event), path
     given = {"timeout": timeout, "verify": verify, "retry": retry, "allow_http": allow_http, "on_event": on_event}
     options = {option: value for option, value in given.items() if value is not None}
     found = _attempt(_recognised, place, hosts or {}, environ)
@@ -248,26 +251,29 @@ def _known(hosts: Mapping[str, str], env: Mapping[str, str]) -> Iterator[tuple[s
 
 def _server(host: _Host, url: str | None, env: Mapping[str, str]) -> Server:
     if url is not None:
-        server = parse_server("url", url)
-    elif env.get("GITPROVIDER_URL"):
-        server = parse_server("GITPROVIDER_URL", env["GITPROVIDER_URL"])
-    else:
-        return _home(host, env)
+        return _parsed(host, "url", url)
+    if env.get("GITPROVIDER_URL"):
+        return _parsed(host, "GITPROVIDER_URL", env["GITPROVIDER_URL"])
+    return _home(host, env)
+
+
+def _home(host: _Host, env: Mapping[str, str]) -> Server:
+    named = env.get(host.variable)
+    return _parsed(host, host.variable, named) if named else parse_server("url", host.public)
+
+
+def _parsed(host: _Host, argument: str, value: str) -> Server:
+    server = parse_server(argument, value)
     # The API's own address is github.com as well: a token for one is a token for the other.
     if host is _HOSTS["github"] and server.key == ("https", "api.github.com", 443):
         return parse_server("url", host.public)
     return server
 
 
-def _home(host: _Host, env: Mapping[str, str]) -> Server:
-    named = env.get(host.variable)
-    return parse_server(host.variable, named) if named else parse_server("url", host.public)
-
-
 def _token(host: _Host, server: Server, env: Mapping[str, str], *, named: bool) -> str:
     """The environment's token for ``server``; ``named`` is whether the caller chose that host by ``url=``."""
     ours, bound = env.get("GITPROVIDER_TOKEN"), env.get("GITPROVIDER_URL")
-    if ours and (server.key == parse_server("GITPROVIDER_URL", bound).key if bound else named):
+    if ours and (server.key == _parsed(host, "GITPROVIDER_URL", bound).key if bound else named):
         return ours
     theirs = env.get(host.token)
     home = _home(host, env)

@@ -91,6 +91,16 @@ def test_the_api_s_own_address_is_github_com() -> None:
         assert "api.github.com" in repr(provider)
 
 
+@pytest.mark.parametrize("environ", [
+    {"GITPROVIDER_TOKEN": TOKEN, "GITPROVIDER_URL": "https://api.github.com"},
+    {"GITHUB_TOKEN": TOKEN, "GH_HOST": "api.github.com"},
+])  # fmt: skip
+def test_a_variable_may_name_the_api_s_own_address(environ: dict[str, str]) -> None:
+    """A setting that spells github.com by its API is the same host, and no reason to find no token for it."""
+    with connect("github", environ=environ) as provider:
+        assert "api.github.com" in repr(provider)
+
+
 def test_options_reach_the_provider(tmp_path: Path) -> None:
     """Every option of the constructor that connect offers is passed on: here all of them, to the one that has all."""
     events: list[Event] = []
@@ -200,6 +210,17 @@ def test_a_local_repository_s_clone_url_leads_to_its_forge(tmp_path: Path, form:
 
     with provider:
         assert provider.get_repo(path).path == "acme/widgets"
+
+
+def test_a_timeout_for_a_repository_s_url_reaches_the_local_forge(tmp_path: Path) -> None:
+    """The option is not dropped because the URL turned out to be a file's."""
+    with LocalProvider(tmp_path) as local:
+        clone_url = local.create_repo("acme/widgets").clone_url
+
+    with pytest.raises(InvalidRequestError) as caught:
+        connect_repo(clone_url, timeout=-1, environ={})
+
+    assert caught.value.argument == "timeout"
 
 
 def test_a_directory_that_is_in_no_forge_is_refused(tmp_path: Path) -> None:
