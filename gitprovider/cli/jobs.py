@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -159,7 +160,7 @@ def _ended(app: App, report: BootstrapReport) -> int:
 
 
 def _git_commands(repo: Repo) -> tuple[str, ...]:
-    place = f"'{repo.clone_url}'" if " " in repo.clone_url else repo.clone_url
+    place = shlex.quote(repo.clone_url)
     return (
         f"git clone {place} widgets",
         f"git -C {place} log --graph --oneline --all",
@@ -171,6 +172,8 @@ def _read_evidence(file: TextIO) -> tuple[GitProviderError | Intent, str]:
     """The failure that a command printed with ``--json``, or an intent as a service may have stored it; and whose."""
     try:
         record = json.load(file)
+        if not isinstance(record, dict):
+            raise ValueError("it is no JSON object")
         record = record.get("error", record)
         told = record.get("intent", record if "operation" in record and "type" not in record else None)
         if told is None:

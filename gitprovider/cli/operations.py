@@ -151,6 +151,8 @@ def commit_files(
     expected_head: str | None,
 ) -> None:
     """Commit all changes to BRANCH at once."""
+    if both := set(executable) & set(not_executable):
+        raise click.UsageError(f"{min(both)!r} is given as executable and as not; give one.")
     modes = {**dict.fromkeys(executable, True), **dict.fromkeys(not_executable, False)}
     changes: list[FileChange] = []
     for put in puts:

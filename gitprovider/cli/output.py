@@ -9,7 +9,7 @@ import io
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
 from rich.console import Console
@@ -154,9 +154,10 @@ class Output:
             raise OutputLostError(exc) from None
 
     def complain(self, text: str) -> None:
-        """One line on standard error."""
-        self._stderr.write(self._line(text) + "\n")
-        self._stderr.flush()
+        """One line on standard error. Where that takes no more, there is the exit code, which must stay what it is."""
+        with suppress(OSError):
+            self._stderr.write(self._line(text) + "\n")
+            self._stderr.flush()
 
     def _console(self) -> Console:
         return Console(file=self._stdout, highlight=False)

@@ -142,6 +142,7 @@ def test_commit_files_pins_the_head(run: Run, widgets: LocalProvider, tmp_path: 
     "args",
     [
         ("--put", "nofile"), ("--put", "=x"), ("--put", "x="), ("--move", "a"), ("--executable", "x"),
+        ("--put", "x=f", "--executable", "x", "--not-executable", "x"),
         ("--put", "f=f", "--author", "nobody"), ("--put", "f=missing"), ("--put", "../f=f"), (),
     ],
 )  # fmt: skip

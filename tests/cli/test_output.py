@@ -1,5 +1,6 @@
 """Progress on a terminal, without a terminal."""
 
+import errno
 import io
 
 import pytest
@@ -43,6 +44,16 @@ def test_a_terminal_that_can_only_print_gets_lines(monkeypatch: pytest.MonkeyPat
         out.on_event(RETRY)
 
     assert (shown.getvalue(), err.getvalue()) == ("", "get_repo: RateLimitedError; attempt 2 in 0.2 s\n")
+
+
+def test_a_standard_error_that_takes_no_more_is_no_failure() -> None:
+    """A full disk behind it must not turn the exit code of what failed into another."""
+
+    class Full(io.StringIO):
+        def flush(self) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    Output(stdout=io.StringIO(), stderr=Full()).complain("error: there is no acme/none")
 
 
 def test_progress_outside_of_work_is_nothing() -> None:
