@@ -28,7 +28,7 @@ demo: $(RUN) ## make a repository from a directory on the local forge, below ./d
 	@$(BIN)/gitprovider demo demo
 
 test: $(DEV) ## run all tests, with the branches that they cover
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not soak and not live' \
+	$(BIN)/python -m pytest -n 2 --dist worksteal \
 		--cov --cov-branch --cov-report=term:skip-covered --cov-fail-under=95
 
 soak: $(DEV) ## run the long tests: thousands of random sequences with faults, and load
