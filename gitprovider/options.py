@@ -93,7 +93,7 @@ def require(option: str, host: Host) -> None:
     """Raise UnsupportedOptionError when ``host`` cannot honour ``option``."""
     row = support(option, host)
     if not row.honoured:
-        raise UnsupportedOptionError(f"{option}: {row.reason}", option=option, provider=host, hint=row.reason)
+        raise UnsupportedOptionError(f"{option}: {row.reason}", option=option, hint=row.reason)
 
 
 def require_rules(rules: BranchProtection, host: Host) -> None:

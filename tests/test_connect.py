@@ -12,10 +12,12 @@ import pytest
 
 from gitprovider import (
     AuthenticationError,
+    BranchProtection,
     GitProviderError,
     InvalidRequestError,
     ProviderUnavailableError,
     RetryOptions,
+    UnsupportedOptionError,
     connect,
     connect_repo,
 )
@@ -99,6 +101,15 @@ def test_a_variable_may_name_the_api_s_own_address(environ: dict[str, str]) -> N
     """A setting that spells github.com by its API is the same host, and no reason to find no token for it."""
     with connect("github", environ=environ) as provider:
         assert "api.github.com" in repr(provider)
+
+
+def test_a_host_of_ones_own_is_refused_in_its_providers_name() -> None:
+    """An error's provider is what an intent and resolve call it, and not a column of the table of options."""
+    with connect("gitlab", url="https://git.example.org", token=TOKEN, environ={}) as provider:
+        with pytest.raises(UnsupportedOptionError) as caught:
+            provider.protect_branch("acme/widgets", "main", BranchProtection(required_approvals=1))
+
+    assert (caught.value.provider, caught.value.operation) == ("gitlab", "protect_branch")
 
 
 def test_options_reach_the_provider(tmp_path: Path) -> None:
