@@ -24,13 +24,13 @@ class GitProviderContract(Protocol):
 
     ``repo`` is the full path as the host shows it: ``acme/widgets``, on GitLab also ``acme/platform/widgets``.
 
-    A read (``get_repo``, ``list_branches``) survives transient failures: it is tried up to four times. A mutation is
-    sent once. When it fails, the error's ``outcome`` says whether it took effect, ``completed`` what was done, and
-    ``intent`` lets :func:`gitprovider.resolve` find out.
+    A read (``get_repo``, ``list_branches``) survives transient failures: it is tried up to four times, unless the
+    provider was told otherwise. A mutation is sent once. When it fails, the error's ``outcome`` says whether it took
+    effect, ``completed`` what was done, and ``intent`` lets :func:`gitprovider.resolve` find out.
 
     Besides the errors that each operation names, every operation may raise:
 
-    * InvalidRequestError: an argument is wrong; found before any request.
+    * InvalidRequestError: an argument is wrong; found before any request, unless only the host can know.
     * UnsupportedOptionError: this host cannot honour an option; found before any request.
     * AuthenticationError (401), PermissionDeniedError (403), RateLimitedError (429, GitHub's 403 of that meaning).
     * RepoMovedError: the repository has another path now (any 3xx; GitLab: 405 on a write).
@@ -60,7 +60,7 @@ class GitProviderContract(Protocol):
         """List every branch, sorted by name (code points), each once. Empty for an empty repository.
 
         Pages of 100 are read one after another; a failure repeats the page that failed. A page that is short before
-        the last, or is no list, is an error, never a shorter result.
+        the last, comes twice, or is no list, is an error, never a shorter result.
 
         Raises:
             NotFoundError: no such repository.
@@ -160,7 +160,8 @@ class GitProviderContract(Protocol):
         Content is written byte for byte. Changes that change nothing return the head (as a Commit with the head's
         own message and parent where the host gives them), without an empty commit. In an empty repository this makes
         the first commit, on the default branch. On GitHub, whose Git data API refuses an empty repository, several
-        files take a seed commit of one of them and then the rest.
+        files take a seed commit of one of them and then the rest. On GitLab, which sets no mode there, executable files
+        take a second commit.
 
         Args:
             branch: an existing branch; in an empty repository the default branch.
