@@ -105,9 +105,10 @@ def test_a_variable_may_name_the_api_s_own_address(environ: dict[str, str]) -> N
 
 def test_a_host_of_ones_own_is_refused_in_its_providers_name() -> None:
     """An error's provider is what an intent and resolve call it, and not a column of the table of options."""
-    with connect("gitlab", url="https://git.example.org", token=TOKEN, environ={}) as provider:
-        with pytest.raises(UnsupportedOptionError) as caught:
-            provider.protect_branch("acme/widgets", "main", BranchProtection(required_approvals=1))
+    provider = connect("gitlab", url="https://git.example.org", token=TOKEN, environ={})
+
+    with provider, pytest.raises(UnsupportedOptionError) as caught:
+        provider.protect_branch("acme/widgets", "main", BranchProtection(required_approvals=1))
 
     assert (caught.value.provider, caught.value.operation) == ("gitlab", "protect_branch")
 
