@@ -185,6 +185,8 @@ def _refuse_credentials(argument: str) -> NoReturn:
 
 
 def _repo_path(path: str) -> str:
+    if "@" in path:  # a mistyped URL (https:user:password@host/…) reads as an scp-like path that holds the password
+        _refuse_credentials("url")
     plain = path.strip("/").removesuffix(".git").rstrip("/")
     return checks.check_repo_path(plain, "url")
 
@@ -198,6 +200,6 @@ def _base_path(argument: str, path: str) -> str:
 
 def _file_path(path: str) -> str:
     checks.check_text("url", path)
-    if not path.startswith("/") or any(part in (".", "..") for part in path.split("/")):
+    if not path.startswith("/") or path.startswith("//") or any(part in (".", "..") for part in path.split("/")):
         refuse("url", "must be an absolute path without '.' and '..'")
     return path.rstrip("/")

@@ -80,6 +80,10 @@ def test_what_is_no_repository_s_url_is_refused(url: str) -> None:
         "https://s3cr3t@github.com/acme/widgets?x#y",
         "ssh://git:s3cr3t@github.com/acme/widgets",
         "git+https://s3cr3t@github.com/acme/widgets",
+        "https:user:s3cr3t@github.com/acme/widgets",
+        "https:/user:s3cr3t@github.com/acme/widgets",
+        "user:s3cr3t@github.com:acme/widgets",
+        "//user:s3cr3t@github.com/acme/widgets",
     ],
 )
 def test_credentials_in_a_url_are_refused_and_not_echoed(url: str) -> None:
