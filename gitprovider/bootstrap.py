@@ -620,10 +620,13 @@ class _Run:
                     return found
             except (NotFoundError, ConflictError, ProviderUnavailableError, RateLimitedError) as error:
                 unseen = error
+            except GitProviderError as error:
+                self._made_before(error, step, made)
+                raise
             try:
                 self._pause(step, trail, started, unseen)
             except RetryCancelledError as cancelled:
-                cancelled.outcome, cancelled.completed = Outcome.PARTIAL, (Done(step.name, made),)
+                self._made_before(cancelled, step, made)
                 raise
             except GitProviderError as over:
                 raise ProviderUnavailableError(
@@ -635,6 +638,11 @@ class _Run:
                     completed=(Done(step.name, made),),
                     failed_step="read it back",
                 ) from over
+
+    @staticmethod
+    def _made_before(error: GitProviderError, step: _Step[Any], made: object) -> None:
+        """Say in the error of a look that the step itself was done."""
+        error.outcome, error.completed, error.failed_step = Outcome.PARTIAL, (Done(step.name, made),), "read it back"
 
     def _pause(self, step: _Step[Any], trail: _Trail, started: float, error: GitProviderError | None) -> None:
         """Wait before the next try or look; raise when the time is over."""

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from gitprovider import (
+    AuthenticationError,
     BootstrapReport,
     BranchProtection,
     ConflictError,
@@ -437,6 +438,26 @@ def test_a_wait_for_what_was_made_can_be_cancelled_too(provider: MemoryProvider,
 
     assert isinstance(report.error, RetryCancelledError)
     assert report.error.completed[0].value.path == REPO
+
+
+def test_a_look_that_is_refused_after_a_change_does_not_deny_it(
+    provider: MemoryProvider, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A token that expires between the change and the look after it: PARTIAL, with what was made."""
+    protection = provider.protection
+
+    def expired_after_sending(repo: str, branch: str) -> Any:
+        if "protect_branch" in provider.sent:
+            raise AuthenticationError("expired")
+        return protection(repo, branch)
+
+    monkeypatch.setattr(provider, "protection", expired_after_sending)
+
+    error = run(provider, source).error
+
+    assert isinstance(error, AuthenticationError)
+    assert (error.outcome, error.failed_step) == (Outcome.PARTIAL, "read it back")
+    assert isinstance(error.completed[0].value, BranchProtection)
 
 
 def test_a_host_that_goes_down_after_a_lost_answer_leaves_the_evidence(
