@@ -218,7 +218,7 @@ class GitHubFace:
         try:
             if "user-agent" not in request.headers:
                 raise Refusal("gh-no-user-agent")
-            caller = self._caller(token, request)
+            caller = self._caller(token)
             if over:
                 raise Refusal("gh-rate-limit", id=account_id(caller.login or "ghost"))
             self._check_writes(request, token)
@@ -302,7 +302,7 @@ class GitHubFace:
 
     # Credentials
 
-    def _caller(self, token: str | None, request: Request) -> Caller:
+    def _caller(self, token: str | None) -> Caller:
         if token is None:
             return Caller("anonymous")
         if secrets.compare_digest(token.encode(), self.token.encode()):

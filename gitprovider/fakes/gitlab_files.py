@@ -67,7 +67,7 @@ def get_commit(call: Call, project: str, sha: str) -> Response:
         found = resolve(repository, record, sha)
         if found is None:
             raise answers.missing("Commit", "gl-commit-missing")
-        return reply(gitlab_json.commit_detail(call.site, record, repository.git, found), "gl-commit")
+        return reply(gitlab_json.commit_detail(call.site, record, found), "gl-commit")
 
 
 def list_refs(call: Call, project: str, sha: str) -> Response:
@@ -142,7 +142,7 @@ def create_commit(call: Call, project: str) -> Response:
     before: Tree = {p: (e.sha, e.mode) for p, e in call.forge.read_tree(record.path, base).items()} if base else {}
     after = dict(before)
     for action in actions:
-        _check_unchanged(call, record, base, action)
+        _check_unchanged(record, base, action)
         _apply(call, record.path, after, action)
     changed = {path: after.get(path) for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
     forge = call.forge
@@ -156,7 +156,7 @@ def create_commit(call: Call, project: str) -> Response:
     )
     _publish(call, record, branch, sha, old)
     with opened(record.git_dir, record.path) as repository:
-        body = gitlab_json.commit_detail(call.site, record, repository.git, repository.commit(sha))
+        body = gitlab_json.commit_detail(call.site, record, repository.commit(sha))
     return reply(body, "gl-commit-created", status=201, effect=True)
 
 
@@ -208,7 +208,7 @@ def _start(call: Call, record: RepoRecord, branch: str) -> tuple[str | None, str
     return base, heads.get(branch)
 
 
-def _check_unchanged(call: Call, record: RepoRecord, base: str | None, action: Mapping[str, Any]) -> None:
+def _check_unchanged(record: RepoRecord, base: str | None, action: Mapping[str, Any]) -> None:
     """``last_commit_id``: the file's last commit on the branch must be its last commit as of that one."""
     seen = action.get("last_commit_id")
     if base is None or seen is None or action["action"] not in ("update", "move", "delete"):

@@ -194,7 +194,7 @@ def commit(site: str, record: RepoRecord, found: pygit2.Commit) -> dict[str, Any
     }
 
 
-def commit_detail(site: str, record: RepoRecord, repo: pygit2.Repository, found: pygit2.Commit) -> dict[str, Any]:
+def commit_detail(site: str, record: RepoRecord, found: pygit2.Commit) -> dict[str, Any]:
     """``GET /projects/:id/repository/commits/:sha``, and the answer of the commits API."""
     tree = found.tree
     diff = found.parents[0].tree.diff_to_tree(tree) if found.parents else tree.diff_to_tree(swap=True)

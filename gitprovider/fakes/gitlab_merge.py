@@ -203,7 +203,7 @@ def update_merge_request(call: Call, project: str, iid: str) -> Response:
     record = call.writable(project)
     pull = _found(call, record, iid)
     event = call.choice("state_event", ("close", "reopen"))
-    changed = _changes(call, record, pull)
+    changed = _changes(call, pull)
     if not changed and event is None:
         names = "title, description, labels, add_labels, remove_labels, reviewer_ids, squash, state_event"
         raise invalid(f"{names} are missing, at least one parameter must be provided", "gl-param-missing")
@@ -212,7 +212,7 @@ def update_merge_request(call: Call, project: str, iid: str) -> Response:
     return reply(_shown(call, record, pull, _status(call, record, pull)), "gl-mr-updated", effect=True)
 
 
-def _changes(call: Call, record: RepoRecord, pull: PullRecord) -> dict[str, Any]:
+def _changes(call: Call, pull: PullRecord) -> dict[str, Any]:
     changed: dict[str, Any] = {}
     settings = dict(pull.settings)
     if call.text("title"):

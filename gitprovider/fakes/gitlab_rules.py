@@ -190,7 +190,7 @@ def _shown(face: GitLabFace, rule: Rule) -> dict[str, Any]:
     return body
 
 
-def _shown_group(face: GitLabFace, index: int, rule: GroupRule) -> dict[str, Any]:
+def _shown_group(index: int, rule: GroupRule) -> dict[str, Any]:
     number = 900_000 + index * 10
     push, merge = (
         _shown_entry(entry(number + i, access_level=level), place, premium=True)
@@ -215,7 +215,7 @@ def list_rules(call: Call, project: str) -> Response:
     """The project's own rules, then those of its groups."""
     record = call.project(project)
     shown = [_shown(call.face, rule) for rule in call.forge.rules(record.path)]
-    shown += [_shown_group(call.face, i, rule) for i, rule in enumerate(_group_rules(call.face, record.path))]
+    shown += [_shown_group(i, rule) for i, rule in enumerate(_group_rules(call.face, record.path))]
     wanted = call.text("search")
     return call.page([one for one in shown if wanted in one["name"]], "gl-rules", id=record.id)
 
