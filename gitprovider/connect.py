@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -37,10 +38,14 @@ PROVIDERS = ("local", "github", "gitlab")
 
 
 class Provider(GitProviderContract, HostState, Protocol):
-    """What the providers of this package are: the contract, the reads of HostState, and a context manager."""
+    """What the providers of this package are: the contract, the reads of HostState, and what is closed after use."""
 
     def supports(self, option: str) -> bool:
         """Whether this host honours an option of ``gitprovider.options.OPTIONS``."""
+        ...
+
+    def sdk(self) -> AbstractContextManager[Any]:
+        """Lend what the provider is built on: a ``github.Github``, a ``gitlab.Gitlab``, or the local forge."""
         ...
 
     def close(self) -> None:

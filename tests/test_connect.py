@@ -122,7 +122,7 @@ def test_options_reach_the_provider(tmp_path: Path) -> None:
         allow_http=True, obey_rate_limit=True, settle=1.5, on_event=events.append, environ={},
     ) as provider:  # fmt: skip
         assert provider.settle == 1.5
-        with provider.sdk() as client:  # type: ignore[attr-defined]  # each provider lends a client of its own kind
+        with provider.sdk() as client:
             assert (client.timeout, client.ssl_verify) == (3, False)
 
 
