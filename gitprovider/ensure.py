@@ -456,8 +456,9 @@ def _settle(
     if intent is None:  # a read failed, or an argument was refused: nothing had been sent
         return None
     for name, value in {"operation": operation, **same}.items():
-        if getattr(intent, name) != value:
-            refuse("after", f"is evidence of another call: its {name} is {getattr(intent, name)!r}, not {value!r}")
+        was = getattr(intent, name)
+        if was is not None and was != value:  # None: the call was refused before that was noted
+            refuse("after", f"is evidence of another call: its {name} is {was!r}, not {value!r}")
     return resolve(provider, after, wait=True, sleep=settling.sleep, now=settling.now)
 
 

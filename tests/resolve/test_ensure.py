@@ -18,6 +18,7 @@ from gitprovider import (
     Ensured,
     GitProviderError,
     HeadMovedError,
+    Intent,
     InvalidRequestError,
     MoveFile,
     NotFoundError,
@@ -29,6 +30,7 @@ from gitprovider import (
     RepoMovedError,
     TreeEntry,
     UnexpectedResponseError,
+    UnsupportedOptionError,
     Visibility,
     ensure_branch,
     ensure_files,
@@ -565,6 +567,15 @@ def test_wrong_arguments_are_refused_before_any_look(name: str, wrong: dict[str,
         ensure(nothing_to_look_at, REPO, **(right | wrong))
 
     assert caught.value.argument == argument
+
+
+def test_an_error_that_was_raised_before_anything_was_noted_is_evidence_too(clock: Clock) -> None:
+    """A refused option leaves an intent that names no branch yet: that is not the evidence of another call."""
+    provider = staged("protect_branch", clock)
+    intent = Intent(operation="protect_branch", provider=provider.name, repo=REPO)
+    refused = UnsupportedOptionError("not here", option="protect_branch.required_checks", intent=intent)
+
+    assert ensure_protection(provider, REPO, "main", RULES, after=refused).changed
 
 
 def test_a_head_is_compared_without_its_spelling(clock: Clock) -> None:
