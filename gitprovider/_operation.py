@@ -84,6 +84,8 @@ class Operation:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
         if self.hook is None:
             return
+        if self._sent and error is not None and not isinstance(error, Exception):
+            self.note(lost_at=self._now())
         outcome = None
         if isinstance(error, GitProviderError):
             outcome = error.outcome

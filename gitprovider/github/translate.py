@@ -6,11 +6,11 @@ What no row names keeps GitHub's own words: a 409 is a ConflictError, any other 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Any
 
 from gitprovider._http import Answer, RemoteOperation, StatusError, transport_error
+from gitprovider._meanings import Row, with_hint
 from gitprovider.enums import NotMergeableReason, Outcome
 from gitprovider.errors import (
     AlreadyExistsError,
@@ -51,58 +51,20 @@ PROTECT = f"PUT {endpoints.PROTECTION}"
 _SECONDARY_WAIT = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One refusal and its meaning.
-
-    Attributes:
-        fact: the id of the recorded fact in tests/hosts/facts.jsonl.
-        status: the statuses it covers.
-        error: the class that is raised, with ``known`` as further keywords.
-        endpoint: the method and template; ``""`` is any.
-        text: a regular expression to find in the message, case ignored; ``""`` is any text.
-        header: the name of a header, and a regular expression that its value begins with.
-        page: whether it covers only answers whose body is something else than a JSON object, such as a page.
-    """
-
-    fact: str
-    status: range | tuple[int, ...]
-    error: Callable[..., GitProviderError]
-    endpoint: str = ""
-    text: str = ""
-    header: tuple[str, str] | None = None
-    page: bool = False
-    known: dict[str, Any] = field(default_factory=dict)
-
-    def fits(self, endpoint: str, answer: Answer, message: str) -> bool:
-        """Whether it covers an answer."""
-        return (
-            answer.status in self.status
-            and self.endpoint in ("", endpoint)
-            and (not self.text or re.search(self.text, message, re.IGNORECASE) is not None)
-            and (self.header is None or re.match(self.header[1], answer.headers.get(self.header[0], "")) is not None)
-            and (not self.page or (bool(answer.text.strip()) and not isinstance(answer.data, dict)))
-        )
-
-
-def _hint(hint: str, **more: Any) -> dict[str, Any]:
-    return {"hint": hint, **more}
-
-
 def _merge(fact: str, reason: NotMergeableReason, text: str, **more: Any) -> Row:
     return Row(fact, (405, 409, 422), NotMergeableError, MERGE, text, known={"reason": reason, **more})
 
 
 _UNKNOWN: dict[str, Any] = {"outcome": Outcome.UNKNOWN}
 _WRITES = (403, 409, 422)
-_DIRECT = _hint("the branch is protected against direct commits; commit to another one and open a pull request")
+_DIRECT = with_hint("the branch is protected against direct commits; commit to another one and open a pull request")
 _PLAN = "the owner's plan does not have this for private repositories; nothing was changed, least of all the visibility"
-_ADMIN = _hint("needs administration rights on the repository")
+_ADMIN = with_hint("needs administration rights on the repository")
 _RULES = (
     r"Repository rule violations found|creations being restricted|protected (?:branch|ref)|through a pull request"
     r"|Required status check|must not contain merge commits"
 )
-_HOOK = _hint("a ruleset of the repository or organization forbids it; the message names the rule")
+_HOOK = with_hint("a ruleset of the repository or organization forbids it; the message names the rule")
 
 TABLE: tuple[Row, ...] = (
     # Limits, whatever the endpoint.
@@ -117,27 +79,27 @@ TABLE: tuple[Row, ...] = (
     ),
     Row("gh-too-quickly", (422,), RateLimitedError, text=r"submitted too quickly"),
     # Credentials, rights and plans.
-    Row("gh-bad-credentials", (401,), AuthenticationError, known=_hint("the token is missing, wrong or expired")),
+    Row("gh-bad-credentials", (401,), AuthenticationError, known=with_hint("the token is missing, wrong or expired")),
     Row(
         "gh-sso",
         (403,),
         PermissionDeniedError,
         header=("x-github-sso", "required"),
-        known=_hint("authorize the token for the organization's single sign-on: {sso}"),
+        known=with_hint("authorize the token for the organization's single sign-on: {sso}"),
     ),
     Row(
         "gh-sso",
         (403,),
         PermissionDeniedError,
         text=r"SAML enforcement",
-        known=_hint("authorize the token for the organization's single sign-on"),
+        known=with_hint("authorize the token for the organization's single sign-on"),
     ),
     Row(
         "gh-token-permission",
         (403,),
         PermissionDeniedError,
         text=r"not accessible by personal access token",
-        known=_hint(
+        known=with_hint(
             "the fine-grained token lacks {needed}, the repository is not among its own, or the organization has not "
             "approved it"
         ),
@@ -147,22 +109,22 @@ TABLE: tuple[Row, ...] = (
         (403,),
         PermissionDeniedError,
         text=r"not accessible by integration",
-        known=_hint("the App's installation lacks {needed}, or does not cover the repository"),
+        known=with_hint("the App's installation lacks {needed}, or does not cover the repository"),
     ),
-    Row("gh-plan", (403,), PermissionDeniedError, text=r"upgrade to GitHub|upgrade your plan", known=_hint(_PLAN)),
+    Row("gh-plan", (403,), PermissionDeniedError, text=r"upgrade to GitHub|upgrade your plan", known=with_hint(_PLAN)),
     Row(
         "gh-archived",
         (403,),
         PermissionDeniedError,
         text=r"archived so is read-only",
-        known=_hint("the repository is archived; unarchive it first"),
+        known=with_hint("the repository is archived; unarchive it first"),
     ),
     Row(
         "gh-blocked",
         (403, 451),
         PermissionDeniedError,
         text=r"access blocked",
-        known=_hint("GitHub has disabled access to the repository for legal reasons or a breach of its terms"),
+        known=with_hint("GitHub has disabled access to the repository for legal reasons or a breach of its terms"),
     ),
     Row(
         "gh-admin-rights",
@@ -184,14 +146,14 @@ TABLE: tuple[Row, ...] = (
         (422,),
         PermissionDeniedError,
         text=r"visibility can't be|upgrade your subscription",
-        known=_hint("the plan or a policy of the owner forbids this visibility; it was not made with another"),
+        known=with_hint("the plan or a policy of the owner forbids this visibility; it was not made with another"),
     ),
     Row(
         "gh-no-such-org",
         (404,),
         NotFoundError,
         ORG_REPOS,
-        known=_hint(
+        known=with_hint(
             "no such organization, or it is not visible to this credential; in another user's account nothing can be "
             "created, and an App can create in organizations alone"
         ),
@@ -205,7 +167,7 @@ TABLE: tuple[Row, ...] = (
         ConflictError,
         CREATE_REF,
         r"Reference update failed",
-        known=_hint("a branch is in the way whose name is a path prefix of this one, or the other way round"),
+        known=with_hint("a branch is in the way whose name is a path prefix of this one, or the other way round"),
     ),
     *(
         Row(
@@ -214,7 +176,7 @@ TABLE: tuple[Row, ...] = (
             NotFoundError,
             endpoint,
             r"Git Repository is empty",
-            known=_hint("the repository has no commit yet; commit_files makes the first one"),
+            known=with_hint("the repository has no commit yet; commit_files makes the first one"),
         )
         for endpoint in (CREATE_REF, GET_REF, GET_COMMIT)
     ),
@@ -232,7 +194,7 @@ TABLE: tuple[Row, ...] = (
         (422,),
         ProviderUnavailableError,
         text=r"request timed out",
-        known=_hint(
+        known=with_hint(
             "GitHub took too long over this many or this large files; commit them in smaller lots",
             outcome=Outcome.UNKNOWN,
         ),
@@ -246,7 +208,7 @@ TABLE: tuple[Row, ...] = (
         ConflictError,
         PULLS,
         r"No commits between",
-        known=_hint("the source branch has nothing that the target branch lacks"),
+        known=with_hint("the source branch has nothing that the target branch lacks"),
     ),
     Row(
         "gh-head-invalid",
@@ -254,7 +216,7 @@ TABLE: tuple[Row, ...] = (
         NotFoundError,
         PULLS,
         r"PullRequest\.head(?:_sha|_repo)?: (?:invalid|missing)|head .*(?:not found|does not exist)",
-        known=_hint("no such source branch; one that was made a moment ago may take a few seconds"),
+        known=with_hint("no such source branch; one that was made a moment ago may take a few seconds"),
     ),
     Row(
         "gh-base-invalid",
@@ -262,7 +224,7 @@ TABLE: tuple[Row, ...] = (
         NotFoundError,
         PULLS,
         r"PullRequest\.base(?:_sha)?: (?:invalid|missing)|base .*(?:not found|does not exist)",
-        known=_hint("no such target branch"),
+        known=with_hint("no such target branch"),
     ),
     Row(
         "gh-no-drafts",
@@ -270,14 +232,14 @@ TABLE: tuple[Row, ...] = (
         PermissionDeniedError,
         PULLS,
         r"Draft pull requests are not supported",
-        known=_hint(_PLAN),
+        known=with_hint(_PLAN),
     ),
     Row(
         "gh-reviewer-refused",
         (422,),
         InvalidRequestError,
         REVIEWERS,
-        known=_hint("a reviewer must be a collaborator, and not the pull request's author", argument="reviewers"),
+        known=with_hint("a reviewer must be a collaborator, and not the pull request's author", argument="reviewers"),
     ),
     # merge_pull_request; a list of rule violations may name the cause more closely than its first line
     Row("gh-head-modified", (405, 409, 422), HeadMovedError, MERGE, r"Head branch was modified"),
@@ -318,20 +280,20 @@ TABLE: tuple[Row, ...] = (
         (404, 410),
         UnexpectedResponseError,
         page=True,
-        known=_hint("this is no answer of GitHub's API; does base_url name the API, and not the web pages?"),
+        known=with_hint("this is no answer of GitHub's API; does base_url name the API, and not the web pages?"),
     ),
     Row("gh-branch-not-found", (404,), NotFoundError, text=r"Branch .*not found"),
     Row(
         "gh-not-found",
         (404, 410),
         NotFoundError,
-        known=_hint("it does not exist, or this credential may not see it; GitHub does not tell these apart"),
+        known=with_hint("it does not exist, or this credential may not see it; GitHub does not tell these apart"),
     ),
     Row(
         "gh-moved",
         range(300, 400),
         RepoMovedError,
-        known=_hint("get_repo follows to the new path; nothing was sent there"),
+        known=with_hint("get_repo follows to the new path; nothing was sent there"),
     ),
     Row("gh-computing", (202,), ProviderUnavailableError, known=_UNKNOWN),
     Row("gh-timeout", (408,), ProviderUnavailableError, known=_UNKNOWN),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from typing import Any
 
 import gitlab
 
 from gitprovider._http import Answer, RemoteOperation, StatusError, transport_error
+from gitprovider._meanings import Row, with_hint
 from gitprovider.enums import NotMergeableReason, Outcome
 from gitprovider.errors import (
     AlreadyExistsError,
@@ -47,50 +46,26 @@ class GraphQLError(Exception):
         self.kind = kind
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One refusal and its meaning.
-
-    Attributes:
-        fact: the id of the recorded fact in tests/hosts/facts.jsonl.
-        status: the statuses it covers.
-        error: the class that is raised, with ``known`` as further keywords.
-        endpoint: the method and template; ``""`` is any.
-        text: a regular expression to find in the message, case ignored; ``""`` is any text.
-    """
-
-    fact: str
-    status: range | tuple[int, ...]
-    error: Callable[..., GitProviderError]
-    endpoint: str = ""
-    text: str = ""
-    known: dict[str, Any] = field(default_factory=dict)
-
-    def fits(self, endpoint: str, status: int, message: str) -> bool:
-        """Whether it covers an answer."""
-        return (
-            status in self.status
-            and self.endpoint in ("", endpoint)
-            and (not self.text or re.search(self.text, message, re.IGNORECASE) is not None)
-        )
-
-
-def _hint(hint: str, **more: Any) -> dict[str, Any]:
-    return {"hint": hint, **more}
-
-
 _UNKNOWN = {"outcome": Outcome.UNKNOWN}
 _TAKEN = (400, 409, 422)
 _PUSH_RULE = r"does not follow the pattern|is not a member of team|push rule|prohibited by|is not a GitLab user"
 
 TABLE: tuple[Row, ...] = (
     # Any endpoint: a project that moved, and what stands before the application.
-    Row("gl-moved-write", (405,), RepoMovedError, text=r"moved projects", known=_hint("read it to learn its new path")),
+    Row(
+        "gl-moved-write",
+        (405,),
+        RepoMovedError,
+        text=r"moved projects",
+        known=with_hint("read it to learn its new path"),
+    ),
     Row(
         "gl-moved-read",
         range(300, 400),
         RepoMovedError,
-        known=_hint("the project has another path now, or the url of this provider has (http for https, a sub-path)"),
+        known=with_hint(
+            "the project has another path now, or the url of this provider has (http for https, a sub-path)"
+        ),
     ),
     Row("gl-request-timeout", (408,), ProviderUnavailableError, known=_UNKNOWN),
     Row("gl-limit-application", (429,), RateLimitedError, text=r"requested too many times"),
@@ -101,22 +76,24 @@ TABLE: tuple[Row, ...] = (
         (401,),
         AuthenticationError,
         text=r"invalid_token|revoked|expired",
-        known=_hint("make a new token; the scope api is needed"),
+        known=with_hint("make a new token; the scope api is needed"),
     ),
     Row(
         "gl-merge-unauthorized",
         (401,),
         PermissionDeniedError,
         endpoint=MERGE,
-        known=_hint("GitLab answers 401 to a user who may not merge into the target branch; the token itself is good"),
+        known=with_hint(
+            "GitLab answers 401 to a user who may not merge into the target branch; the token itself is good"
+        ),
     ),
-    Row("gl-unauthorized", (401,), AuthenticationError, known=_hint("the token must have the scope api")),
+    Row("gl-unauthorized", (401,), AuthenticationError, known=with_hint("the token must have the scope api")),
     Row(
         "gl-insufficient-scope",
         (403,),
         PermissionDeniedError,
         text=r"insufficient_scope",
-        known=_hint("the token needs the scope api"),
+        known=with_hint("the token needs the scope api"),
     ),
     Row(
         "gl-push-denied",
@@ -124,7 +101,9 @@ TABLE: tuple[Row, ...] = (
         PermissionDeniedError,
         text=r"not allowed to push into this branch|only .* allowed to push|protected branch",
         endpoint=COMMITS,
-        known=_hint("the branch is protected against direct commits; commit to another one and open a pull request"),
+        known=with_hint(
+            "the branch is protected against direct commits; commit to another one and open a pull request"
+        ),
     ),
     Row(
         "gl-protected-name",
@@ -132,13 +111,13 @@ TABLE: tuple[Row, ...] = (
         PermissionDeniedError,
         text=r"create protected branches|protected branch",
         endpoint=BRANCHES,
-        known=_hint("a protected branch rule covers this name, perhaps by a wildcard"),
+        known=with_hint("a protected branch rule covers this name, perhaps by a wildcard"),
     ),
     Row(
         "gl-forbidden",
         (403,),
         PermissionDeniedError,
-        known=_hint("the role is too low, the project is archived, or the feature is turned off in its settings"),
+        known=with_hint("the role is too low, the project is archived, or the feature is turned off in its settings"),
     ),
     # create_repo
     Row(
@@ -147,7 +126,7 @@ TABLE: tuple[Row, ...] = (
         AlreadyExistsError,
         endpoint=PROJECTS,
         text=r"still being deleted",
-        known=_hint("a deleted project holds the path until GitLab has removed it; try again later"),
+        known=with_hint("a deleted project holds the path until GitLab has removed it; try again later"),
     ),
     Row("gl-project-taken", _TAKEN, AlreadyExistsError, endpoint=PROJECTS, text=r"has already been taken"),
     Row(
@@ -156,7 +135,7 @@ TABLE: tuple[Row, ...] = (
         ProviderUnavailableError,
         endpoint=PROJECTS,
         text=r"Failed to create repository",
-        known=_hint("GitLab could not make the repository on its disk, and may have left the project", **_UNKNOWN),
+        known=with_hint("GitLab could not make the repository on its disk, and may have left the project", **_UNKNOWN),
     ),
     Row(
         "gl-namespace-invalid",
@@ -164,7 +143,7 @@ TABLE: tuple[Row, ...] = (
         PermissionDeniedError,
         endpoint=PROJECTS,
         text=r"namespace.*(is not valid|not allowed)",
-        known=_hint("the namespace exists, and this credential may not create projects in it"),
+        known=with_hint("the namespace exists, and this credential may not create projects in it"),
     ),
     Row(
         "gl-visibility-restricted",
@@ -172,7 +151,7 @@ TABLE: tuple[Row, ...] = (
         PermissionDeniedError,
         endpoint=PROJECTS,
         text=r"visibility.?level",
-        known=_hint("the instance or the parent group restricts the visibility"),
+        known=with_hint("the instance or the parent group restricts the visibility"),
     ),
     Row(
         "gl-project-limit",
@@ -180,7 +159,7 @@ TABLE: tuple[Row, ...] = (
         PermissionDeniedError,
         endpoint=PROJECTS,
         text=r"project limit|limit.?reached",
-        known=_hint("the user's limit of projects is reached"),
+        known=with_hint("the user's limit of projects is reached"),
     ),
     # create_branch
     Row("gl-branch-exists", _TAKEN, AlreadyExistsError, endpoint=BRANCHES, text=r"already exists"),
@@ -190,7 +169,7 @@ TABLE: tuple[Row, ...] = (
         ConflictError,
         endpoint=BRANCHES,
         text=r"existing branch hierarchy|directory conflict|reference conflict|cannot lock ref",
-        known=_hint("a branch is in the way whose name is a path prefix"),
+        known=with_hint("a branch is in the way whose name is a path prefix"),
     ),
     Row("gl-branch-ref", (400,), NotFoundError, endpoint=BRANCHES, text=r"invalid reference name|ref is missing"),
     Row("gl-push-rule", (400, 403), PermissionDeniedError, endpoint=BRANCHES, text=_PUSH_RULE),
@@ -212,7 +191,7 @@ TABLE: tuple[Row, ...] = (
             r"please refresh and try again|could not update|file with this name (already exists|doesn't exist)"
             r"|has changed since you started editing|file with the name .* already exists"
         ),
-        known=_hint("the branch moved after its head was read; read it again and decide"),
+        known=with_hint("the branch moved after its head was read; read it again and decide"),
     ),
     Row(
         "gl-commit-path",
@@ -254,21 +233,23 @@ TABLE: tuple[Row, ...] = (
         (404, 405),
         NotFoundError,
         text=r"^(?-i:404 Not Found|405 Not Allowed)$",
-        known=_hint("the url lacks the path that GitLab lives under, a proxy decodes %2F, or the server is too old"),
+        known=with_hint(
+            "the url lacks the path that GitLab lives under, a proxy decodes %2F, or the server is too old"
+        ),
     ),
     Row(
         "gl-namespace-missing",
         (404,),
         NotFoundError,
         endpoint=NAMESPACE,
-        known=_hint("there is no such group or user, or this credential is no member of it"),
+        known=with_hint("there is no such group or user, or this credential is no member of it"),
     ),
     Row(
         "gl-project-missing",
         (404,),
         NotFoundError,
         text=r"project not found",
-        known=_hint("there is no such project, or this credential may not see it"),
+        known=with_hint("there is no such project, or this credential may not see it"),
     ),
     Row("gl-not-found", (404, 410), NotFoundError),
     Row("gl-conflict", (409,), ConflictError),
@@ -303,7 +284,7 @@ def refusal(answer: Answer, endpoint: str) -> GitProviderError:
     """What an answer of another status than 2xx means at an endpoint, named by its method and template."""
     message = message_of(answer)
     for row in TABLE:
-        if row.fits(endpoint, answer.status, message):
+        if row.fits(endpoint, answer, message):
             return row.error(
                 message,
                 status=answer.status,

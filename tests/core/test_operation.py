@@ -197,6 +197,7 @@ def test_an_interrupted_mutation_is_reported_with_its_outcome(sent: bool, done: 
     assert isinstance(event, OperationEvent)
     assert (event.error, event.outcome) == ("KeyboardInterrupt", outcome)
     assert event.intent is not None
+    assert event.intent.lost_at == (SENT if sent else None)
 
 
 def test_a_success_is_one_event_without_error() -> None:

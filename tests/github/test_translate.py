@@ -17,6 +17,7 @@ import urllib3
 
 from gitprovider import errors
 from gitprovider._http import Answer, BodyError, RemoteOperation, StatusError
+from gitprovider._meanings import Row
 from gitprovider.enums import NotMergeableReason, Outcome
 from gitprovider.github import translate
 from gitprovider.redact import printable
@@ -66,7 +67,7 @@ def test_each_row_cites_a_recorded_fact(fact: str) -> None:
 
 
 @pytest.mark.parametrize("row", translate.TABLE, ids=lambda row: row.fact)
-def test_each_row_fits_the_fact_that_it_cites(row: translate.Row) -> None:
+def test_each_row_fits_the_fact_that_it_cites(row: Row) -> None:
     """Status and text of the recorded answer are those that the row asks for."""
     fact = FACTS[row.fact]
     body = {"message": fact.get("text"), "errors": fact.get("errors")}

@@ -403,7 +403,7 @@ def test_a_refusal_has_its_meaning(
     assert type(error) is kind
     assert (error.outcome, error.status, error.request_id) == (outcome, status, "01HZ")
     message = message_of(refusal(status, body).answer)
-    assert next(row.fact for row in translate.TABLE if row.fits(endpoint, status, message)) == fact
+    assert next(row.fact for row in translate.TABLE if row.fits(endpoint, Answer(status=status), message)) == fact
 
 
 def test_every_row_has_an_example_and_a_recorded_fact() -> None:
@@ -422,7 +422,8 @@ def test_a_row_fits_the_answer_that_its_fact_records() -> None:
     for row in translate.TABLE:
         fact = facts[row.fact]
         data = said(fact["text"]) if "text" in fact else fact["shape"]
-        fits = row.fits(row.endpoint, fact["status"], message_of(refusal(fact["status"], data).answer))
+        answer = refusal(fact["status"], data).answer
+        fits = row.fits(row.endpoint, answer, message_of(answer))
         assert fits, row.fact
 
 
@@ -432,7 +433,7 @@ def test_no_row_is_hidden_by_one_above_it() -> None:
         next(
             number
             for number, row in enumerate(translate.TABLE)
-            if row.fits(endpoint, status, message_of(refusal(status, body).answer))
+            if row.fits(endpoint, refusal(status, body).answer, message_of(refusal(status, body).answer))
         )
         for _, endpoint, status, body, _, _ in EXAMPLES
     }

@@ -16,7 +16,7 @@ import pytest
 
 from gitprovider.fakes.faults import FaultScript, FaultyHost, Journal
 from gitprovider.fakes.github_face import GitHubFace
-from gitprovider.fakes.gitlab_face import GitLabFace
+from gitprovider.fakes.gitlab_face import GitLabFace, most_permissive
 from gitprovider.fakes.serve import serving
 from gitprovider.local import Forge
 
@@ -37,12 +37,18 @@ class Backend:
 @contextmanager
 def backend(name: str, root: pathlib.Path) -> Iterator[Backend]:
     """The host of that name. These lines are all that differs between the three."""
-    forge = Forge(root / "forge")
     if name == "local":
+        forge = Forge(root / "forge")
         yield Backend({"SERVICE_PROVIDER": "local", "GITPROVIDER_ROOT": str(root / "forge")}, forge)
         return
+    face: GitHubFace | GitLabFace
+    if name == "github":
+        forge = Forge(root / "forge", combine=GitHubFace.combine)
+        face = GitHubFace(forge, token=TOKEN, rate_limit=1_000_000)  # an hour's 5,000 would end the load, not test it
+    else:
+        forge = Forge(root / "forge", combine=most_permissive)
+        face = GitLabFace(forge, token=TOKEN)
     journal, script = Journal(), FaultScript()
-    face = GitHubFace(forge, token=TOKEN) if name == "github" else GitLabFace(forge, token=TOKEN)
     with serving(FaultyHost(face, journal, script)) as url:
         environment = {"SERVICE_PROVIDER": name, "GITPROVIDER_URL": url, "GITPROVIDER_TOKEN": TOKEN}
         yield Backend(environment, forge, journal, script)
