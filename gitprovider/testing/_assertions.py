@@ -93,6 +93,15 @@ def unsupported(rig: Rig, option: str, call: Callable[_P, object], *args: _P.arg
     assert error.option == option, f"the error names the option {error.option!r}; it should be {option!r}"
 
 
+def same_bytes(found: bytes, wanted: bytes) -> None:
+    """Megabytes are equal. A failure names the first difference: a diff of them would take pytest hours."""
+    if found == wanted:
+        return
+    at = next((i for i, (one, other) in enumerate(zip(found, wanted, strict=False)) if one != other), None)
+    where = "one is the beginning of the other" if at is None else f"the first difference is at byte {at:,}"
+    pytest.fail(f"{len(found):,} bytes instead of {len(wanted):,}; {where}")
+
+
 @contextmanager
 def nothing_sent(rig: Rig) -> Iterator[None]:
     """Within the block the provider sends no request at all."""

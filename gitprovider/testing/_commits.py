@@ -16,7 +16,7 @@ from gitprovider.errors import (
     PermissionDeniedError,
 )
 from gitprovider.models import Author, BranchProtection, DeleteFile, FileChange, MoveFile, PutFile
-from gitprovider.testing._assertions import attempt, invalid, mutations, raised, refused, unsupported
+from gitprovider.testing._assertions import attempt, invalid, mutations, raised, refused, same_bytes, unsupported
 from gitprovider.testing._inputs import BAD_BRANCHES, BAD_SHAS, SHA_LIKE
 from gitprovider.testing.rig import File, Rig
 
@@ -152,7 +152,7 @@ class CommitFilesCases:
 
         rig.provider.commit_files(repo, "main", [PutFile(path="large.bin", content=content)], message="Large")
 
-        assert rig.files(repo, "main")["large.bin"].content == content
+        same_bytes(rig.files(repo, "main")["large.bin"].content, content)
 
     def test_commit_files_many_files_are_one_commit(self, rig: Rig) -> None:
         """300 files, text and binary, executable and not, arrive together."""
