@@ -9,7 +9,7 @@ TYPE_CHECKING = False  # typing's own is the same to a type checker, and costs m
 if TYPE_CHECKING:
     from gitprovider.bootstrap import BootstrapReport, bootstrap
     from gitprovider.connect import Provider, RepoUrl, connect, connect_repo, parse_repo_url
-    from gitprovider.contract import GitProviderContract, optional
+    from gitprovider.contract import GitProviderContract, HostState, InspectableProvider, TreeEntry, optional
     from gitprovider.ensure import (
         Ensured,
         ensure_branch,
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
         ensure_pull_request,
         ensure_repo,
     )
-    from gitprovider.enums import MergeMethod, NotMergeableReason, Outcome, PullRequestState, Visibility
     from gitprovider.errors import (
         AlreadyExistsError,
         AuthenticationError,
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
         InvalidRequestError,
         NotFoundError,
         NotMergeableError,
+        NotMergeableReason,
+        Outcome,
         PermissionDeniedError,
         ProviderUnavailableError,
         RateLimitedError,
@@ -46,15 +47,17 @@ if TYPE_CHECKING:
         Commit,
         DeleteFile,
         FileChange,
+        MergeMethod,
         MergeResult,
         MoveFile,
         PullRequest,
+        PullRequestState,
         PutFile,
         Repo,
+        Visibility,
     )
-    from gitprovider.resolve import InspectableProvider, Resolution, Verdict, resolve
+    from gitprovider.resolve import Resolution, Verdict, resolve
     from gitprovider.retry import RetryOptions, cancel_on, with_retry
-    from gitprovider.state import HostState, TreeEntry
 
 __all__ = [
     "AlreadyExistsError",
@@ -120,7 +123,7 @@ __all__ = [
 _HOME = {
     "bootstrap": ("BootstrapReport", "bootstrap"),
     "connect": ("Provider", "RepoUrl", "connect", "connect_repo", "parse_repo_url"),
-    "contract": ("GitProviderContract", "optional"),
+    "contract": ("GitProviderContract", "HostState", "InspectableProvider", "TreeEntry", "optional"),
     "ensure": (
         "Ensured",
         "ensure_branch",
@@ -130,7 +133,6 @@ _HOME = {
         "ensure_pull_request",
         "ensure_repo",
     ),
-    "enums": ("MergeMethod", "NotMergeableReason", "Outcome", "PullRequestState", "Visibility"),
     "errors": (
         "AlreadyExistsError",
         "AuthenticationError",
@@ -140,6 +142,8 @@ _HOME = {
         "InvalidRequestError",
         "NotFoundError",
         "NotMergeableError",
+        "NotMergeableReason",
+        "Outcome",
         "PermissionDeniedError",
         "ProviderUnavailableError",
         "RateLimitedError",
@@ -157,15 +161,17 @@ _HOME = {
         "Commit",
         "DeleteFile",
         "FileChange",
+        "MergeMethod",
         "MergeResult",
         "MoveFile",
         "PullRequest",
+        "PullRequestState",
         "PutFile",
         "Repo",
+        "Visibility",
     ),
-    "resolve": ("InspectableProvider", "Resolution", "Verdict", "resolve"),
+    "resolve": ("Resolution", "Verdict", "resolve"),
     "retry": ("RetryOptions", "cancel_on", "with_retry"),
-    "state": ("HostState", "TreeEntry"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 

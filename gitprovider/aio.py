@@ -9,7 +9,7 @@ What a cancelled task leaves behind:
 
 * A read stops waiting at once. A wait between two tries ends; a request on its way ends by its own timeout, unseen.
 * A mutation that was begun is not abandoned: the task waits for its end, at most ``grace`` seconds, reports what became
-  of it as a :class:`gitprovider.observe.CancelledEvent`, and then the cancellation goes on. Waits inside the mutation
+  of it as a :class:`gitprovider.events.CancelledEvent`, and then the cancellation goes on. Waits inside the mutation
   (while a host computes mergeability) end at once. A mutation that still stands in the queue is not begun.
 """
 
@@ -23,13 +23,24 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from gitprovider import checks
-from gitprovider._extras import missing_extra
-from gitprovider._operation import plain_rules
+from gitprovider._core.extras import missing_extra
+from gitprovider._core.operation import plain_rules
 from gitprovider.contract import GitProviderContract
-from gitprovider.enums import MergeMethod, Outcome, Visibility
+from gitprovider.errors import Outcome
+from gitprovider.events import CancelledEvent, Hook, emit
 from gitprovider.intent import Intent
-from gitprovider.models import Author, Branch, BranchProtection, Commit, FileChange, MergeResult, PullRequest, Repo
-from gitprovider.observe import CancelledEvent, Hook, emit
+from gitprovider.models import (
+    Author,
+    Branch,
+    BranchProtection,
+    Commit,
+    FileChange,
+    MergeMethod,
+    MergeResult,
+    PullRequest,
+    Repo,
+    Visibility,
+)
 from gitprovider.retry import cancel_on
 
 try:

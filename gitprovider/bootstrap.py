@@ -13,11 +13,18 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Generic, NoReturn, TypeVar
 
-from gitprovider import arguments
-from gitprovider._json import envelope, plain
-from gitprovider.changes import read_changes
-from gitprovider.checks import check_bool, check_branch, check_pull_request_branch, check_seconds, check_text, refuse
-from gitprovider.contract import optional
+from gitprovider import mutations as arguments
+from gitprovider._core.edits import read_changes
+from gitprovider._core.json import envelope, plain
+from gitprovider.checks import (
+    check_bool,
+    check_branch,
+    check_pull_request_branch,
+    check_seconds,
+    check_text,
+    refuse,
+)
+from gitprovider.contract import InspectableProvider, optional
 from gitprovider.ensure import (
     Ensured,
     ensure_branch,
@@ -31,12 +38,13 @@ from gitprovider.ensure import (
     look_pull_request,
     look_repo,
 )
-from gitprovider.enums import NotMergeableReason, Outcome, PullRequestState, Visibility
 from gitprovider.errors import (
     ConflictError,
     GitProviderError,
     NotFoundError,
     NotMergeableError,
+    NotMergeableReason,
+    Outcome,
     ProviderUnavailableError,
     RateLimitedError,
     RetryCancelledError,
@@ -50,10 +58,12 @@ from gitprovider.models import (
     Commit,
     MergeResult,
     PullRequest,
+    PullRequestState,
     PutFile,
     Repo,
+    Visibility,
 )
-from gitprovider.resolve import InspectableProvider, Verdict, resolve
+from gitprovider.resolve import Verdict, resolve
 from gitprovider.retry import wait as _wait
 
 _T = TypeVar("_T")

@@ -21,13 +21,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ParamSpec, Protocol, Self, TypeVar
 
+from gitprovider._core.urls import RepoUrl, Server, parse_repo_url, parse_server
 from gitprovider.checks import check_repo_path, check_text, refuse
-from gitprovider.contract import GitProviderContract
+from gitprovider.contract import GitProviderContract, HostState
 from gitprovider.errors import AuthenticationError, GitProviderError, InvalidRequestError, NotFoundError
-from gitprovider.observe import Hook
+from gitprovider.events import Hook
 from gitprovider.retry import RetryOptions
-from gitprovider.state import HostState
-from gitprovider.urls import RepoUrl, Server, parse_repo_url, parse_server
 
 __all__ = ["Provider", "RepoUrl", "connect", "connect_repo", "parse_repo_url"]
 

@@ -13,17 +13,17 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
-from gitprovider import arguments
-from gitprovider.changes import blob_sha
+from gitprovider import mutations as arguments
+from gitprovider._core.edits import blob_sha
 from gitprovider.checks import is_sha, refuse
-from gitprovider.contract import optional
-from gitprovider.enums import MergeMethod, NotMergeableReason, PullRequestState, Visibility
+from gitprovider.contract import InspectableProvider, TreeEntry, optional
 from gitprovider.errors import (
     AlreadyExistsError,
     ConflictError,
     GitProviderError,
     HeadMovedError,
     NotMergeableError,
+    NotMergeableReason,
     RepoMovedError,
     UnexpectedResponseError,
 )
@@ -35,14 +35,16 @@ from gitprovider.models import (
     Commit,
     DeleteFile,
     FileChange,
+    MergeMethod,
     MergeResult,
     MoveFile,
     PullRequest,
+    PullRequestState,
     PutFile,
     Repo,
+    Visibility,
 )
-from gitprovider.resolve import InspectableProvider, Resolution, Verdict, resolve
-from gitprovider.state import TreeEntry
+from gitprovider.resolve import Resolution, Verdict, resolve
 
 _T = TypeVar("_T")
 

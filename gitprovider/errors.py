@@ -22,10 +22,38 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, ClassVar
 
-from gitprovider.enums import NotMergeableReason, Outcome
 from gitprovider.intent import Intent
+
+
+class Outcome(StrEnum):
+    """What a failed call is known to have done to the host.
+
+    ``NOT_APPLIED``: nothing that a user of the host can see has changed.
+    ``UNKNOWN``: the effect step was sent and its answer was lost or unreadable; look before you repeat.
+    ``PARTIAL``: the effect step was acknowledged and a later step failed; ``completed`` says what was done.
+    """
+
+    NOT_APPLIED = "not_applied"
+    UNKNOWN = "unknown"
+    PARTIAL = "partial"
+
+
+class NotMergeableReason(StrEnum):
+    """Why a pull request was not merged."""
+
+    CONFLICT = "conflict"
+    CHECKS = "checks"
+    REVIEWS = "reviews"
+    DRAFT = "draft"
+    BEHIND = "behind"
+    CLOSED = "closed"
+    METHOD = "method"
+    POLICY = "policy"
+    PENDING = "pending"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,36 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any
 
 from gitprovider import checks
 from gitprovider.checks import refuse
-from gitprovider.enums import PullRequestState, Visibility
+
+
+class Visibility(StrEnum):
+    """Who may see a repository. INTERNAL means every signed-in user of the instance or enterprise."""
+
+    PUBLIC = "public"
+    PRIVATE = "private"
+    INTERNAL = "internal"
+
+
+class PullRequestState(StrEnum):
+    """The state of a pull request (GitLab: merge request)."""
+
+    OPEN = "open"
+    CLOSED = "closed"
+    MERGED = "merged"
+
+
+class MergeMethod(StrEnum):
+    """How a pull request's commits reach the target branch."""
+
+    MERGE = "merge"
+    SQUASH = "squash"
+    REBASE = "rebase"
+
 
 MAX_FILE_BYTES = 25_000_000
 MAX_CALL_BYTES = 50_000_000

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from gitprovider.enums import Visibility
 from gitprovider.errors import InvalidRequestError, UnsupportedOptionError
-from gitprovider.models import BranchProtection
+from gitprovider.models import BranchProtection, Visibility
 
 Host = Literal["github", "github-enterprise", "gitlab", "gitlab-self-managed", "local"]
 

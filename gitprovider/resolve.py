@@ -7,17 +7,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any
 
-from gitprovider._json import plain
+from gitprovider._core.json import plain
 from gitprovider.checks import check_bool, refuse
-from gitprovider.contract import GitProviderContract, optional
-from gitprovider.enums import Outcome, PullRequestState
-from gitprovider.errors import GitProviderError, NotFoundError
+from gitprovider.contract import InspectableProvider, optional
+from gitprovider.errors import GitProviderError, NotFoundError, Outcome
 from gitprovider.intent import Intent
-from gitprovider.models import Branch, BranchProtection, Commit, MergeResult, PullRequest
+from gitprovider.models import Branch, BranchProtection, Commit, MergeResult, PullRequest, PullRequestState
 from gitprovider.retry import wait as _wait
-from gitprovider.state import HostState
 
 # A host's clock and ours may differ by this much: what it dates shortly before our request may still be ours.
 CLOCK_SKEW = timedelta(seconds=60)
@@ -25,10 +23,6 @@ CLOCK_SKEW = timedelta(seconds=60)
 MAX_COMMITS = 100
 # While waiting for the settle time, looks come after 1, 2, 4 … seconds, at most this many apart.
 _MAX_INTERVAL = 16.0
-
-
-class InspectableProvider(GitProviderContract, HostState, Protocol):
-    """A provider whose host can be looked at: the contract, and the reads of HostState. All of ours are."""
 
 
 class Verdict(StrEnum):

@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from gitprovider._http import Answer
+from gitprovider._remote.operation import Answer
 from gitprovider.errors import GitProviderError
 
 PROVIDERS = ("github", "gitlab")

@@ -14,21 +14,19 @@ import pygit2
 import responses
 from pygit2.enums import SortMode
 
-from gitprovider.contract import GitProviderContract
-from gitprovider.enums import MergeMethod, PullRequestState, Visibility
+from gitprovider.contract import GitProviderContract, HostState
 from gitprovider.fakes.faults import Fault, FaultScript, FaultyHost, Journal
-from gitprovider.fakes.github_face import GitHubFace
-from gitprovider.fakes.gitlab_face import GitLabFace, most_permissive
-from gitprovider.fakes.gitlab_rules import protect_default
+from gitprovider.fakes.github.server import GitHubFace
+from gitprovider.fakes.gitlab.rules import protect_default
+from gitprovider.fakes.gitlab.server import GitLabFace, most_permissive
 from gitprovider.fakes.host import Face, Request, Response
 from gitprovider.fakes.mount import mount
 from gitprovider.fakes.serve import serving
 from gitprovider.github import GitHubProvider
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.local import Forge, LocalProvider
-from gitprovider.models import BranchProtection
+from gitprovider.models import BranchProtection, MergeMethod, PullRequestState, Visibility
 from gitprovider.retry import RetryOptions
-from gitprovider.state import HostState
 from gitprovider.testing import CommitView, File, PullRequestView
 
 NAMESPACE = "acme"

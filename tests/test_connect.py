@@ -21,10 +21,10 @@ from gitprovider import (
     connect,
     connect_repo,
 )
+from gitprovider.events import Event
 from gitprovider.github import GitHubProvider
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.local import LocalProvider
-from gitprovider.observe import Event
 
 TOKEN = "s3cr3t-" + "x" * 20
 

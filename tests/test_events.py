@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-import gitprovider._http
+import gitprovider._remote.operation
 from gitprovider import BranchProtection, GitProviderError, PutFile, RetryOptions
+from gitprovider.events import Event, OperationEvent, RequestEvent, RetryEvent, log_events
 from gitprovider.fakes.faults import Fault
 from gitprovider.github import GitHubProvider
 from gitprovider.gitlab import GitLabProvider
-from gitprovider.observe import Event, OperationEvent, RequestEvent, RetryEvent, log_events
 from tests.rigs import GitHubRig, GitLabRig, RemoteRig, mounted
 
 CONTENT = "the-content-of-a-file"
@@ -145,7 +145,7 @@ def test_without_a_hook_no_event_is_made(made: Callable[..., Made], monkeypatch:
         raise AssertionError("an event was built for nobody")
 
     provider, rig = made()
-    for module in (gitprovider._http, gitprovider._operation, gitprovider._remote):
+    for module in (gitprovider._remote.operation, gitprovider._core.operation, gitprovider._remote.provider):
         for name in ("RequestEvent", "OperationEvent", "RetryEvent"):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, never)

@@ -3,7 +3,7 @@
 import pytest
 
 from gitprovider import InvalidRequestError
-from gitprovider.urls import RepoUrl, Server, parse_repo_url, parse_server
+from gitprovider._core.urls import RepoUrl, Server, parse_repo_url, parse_server
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from gitprovider._json import envelope
+from gitprovider._core.json import envelope
 from gitprovider.cli import exits, jobs, operations
 from gitprovider.cli.app import TOKEN_VARIABLES, App, global_options
 from gitprovider.cli.output import Output, OutputLostError

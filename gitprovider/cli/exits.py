@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gitprovider._extras import MissingExtraError
-from gitprovider._json import envelope
-from gitprovider.enums import Outcome
+from gitprovider._core.extras import MissingExtraError
+from gitprovider._core.json import envelope
 from gitprovider.errors import (
     AlreadyExistsError,
     AuthenticationError,
@@ -14,6 +13,7 @@ from gitprovider.errors import (
     GitProviderError,
     InvalidRequestError,
     NotFoundError,
+    Outcome,
     PermissionDeniedError,
     ProviderUnavailableError,
     RateLimitedError,
@@ -22,7 +22,7 @@ from gitprovider.errors import (
     UnexpectedResponseError,
     UnsupportedOptionError,
 )
-from gitprovider.observe import OperationEvent
+from gitprovider.events import OperationEvent
 
 OK = 0
 BUG = 1

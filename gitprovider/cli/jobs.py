@@ -9,16 +9,15 @@ from typing import Any, TextIO
 
 import click
 
-from gitprovider._json import envelope, plain
+from gitprovider._core.json import envelope, plain
 from gitprovider.bootstrap import BootstrapReport, StepEvent, StepReport, StepStart, StepWait, bootstrap
 from gitprovider.cli import exits
 from gitprovider.cli.app import App, global_options
 from gitprovider.cli.demo import write_project
 from gitprovider.cli.operations import author_option, parse_author, rules_options, visibility_option
-from gitprovider.enums import Outcome, Visibility
-from gitprovider.errors import GitProviderError
+from gitprovider.errors import GitProviderError, Outcome
 from gitprovider.intent import Intent
-from gitprovider.models import BranchProtection, Repo
+from gitprovider.models import BranchProtection, Repo, Visibility
 from gitprovider.resolve import Verdict, resolve
 
 _DEMO_REPO = "acme/widgets"

@@ -9,10 +9,18 @@ from typing import Any, TypeVar
 
 import click
 
-from gitprovider._json import plain
+from gitprovider._core.json import plain
 from gitprovider.cli.app import App, global_options
-from gitprovider.enums import MergeMethod, Visibility
-from gitprovider.models import Author, BranchProtection, DeleteFile, FileChange, MoveFile, PutFile
+from gitprovider.models import (
+    Author,
+    BranchProtection,
+    DeleteFile,
+    FileChange,
+    MergeMethod,
+    MoveFile,
+    PutFile,
+    Visibility,
+)
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _REPO = click.argument("repo", metavar="REPO")

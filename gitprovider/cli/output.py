@@ -17,8 +17,8 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
-from gitprovider._json import plain
-from gitprovider.observe import Event, OperationEvent, RetryEvent
+from gitprovider._core.json import plain
+from gitprovider.events import Event, OperationEvent, RetryEvent
 from gitprovider.redact import printable, redact
 
 _LINE = 20_000  # characters; longer than any value but a description

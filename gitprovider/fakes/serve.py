@@ -179,7 +179,7 @@ class _Connection(BaseHTTPRequestHandler):
 
 
 def _github(root: str, token: str | None) -> tuple[Host, str]:
-    from gitprovider.fakes.github_face import GitHubFace
+    from gitprovider.fakes.github.server import GitHubFace
 
     forge = Forge(root, combine=GitHubFace.combine)
     face = GitHubFace(forge, token=token) if token else GitHubFace(forge)
@@ -187,7 +187,7 @@ def _github(root: str, token: str | None) -> tuple[Host, str]:
 
 
 def _gitlab(root: str, token: str | None) -> tuple[Host, str]:
-    from gitprovider.fakes.gitlab_face import GitLabFace, most_permissive
+    from gitprovider.fakes.gitlab.server import GitLabFace, most_permissive
 
     forge = Forge(root, combine=most_permissive)
     face = GitLabFace(forge, token=token) if token else GitLabFace(forge)

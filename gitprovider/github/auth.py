@@ -12,14 +12,14 @@ from collections.abc import Callable
 from typing import Any
 
 from gitprovider import checks
-from gitprovider._fields import Fields
-from gitprovider._http import RemoteOperation, StatusError
+from gitprovider._remote.operation import RemoteOperation, StatusError
+from gitprovider._remote.reader import Fields
 from gitprovider.checks import refuse
 from gitprovider.errors import AuthenticationError
-from gitprovider.github import translate
+from gitprovider.github import errors as translate
+from gitprovider.github.client import GitHubClient, Settings
 from gitprovider.github.endpoints import ACCESS_TOKENS, INSTALLATION_OF_ORG, INSTALLATION_OF_USER, USER
 from gitprovider.github.sdk import github, redacted_in_log
-from gitprovider.github.transport import GitHubClient, Settings
 from gitprovider.redact import Redactor
 
 # An operation that begins with this much of a token's life left does not outlive it, whatever it uploads.

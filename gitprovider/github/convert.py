@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gitprovider._fields import Fields
-from gitprovider._http import Answer, BodyError
-from gitprovider.enums import PullRequestState
-from gitprovider.models import Branch, Commit, MergeResult, PullRequest, Repo
-from gitprovider.state import TreeEntry
+from gitprovider._remote.operation import Answer, BodyError
+from gitprovider._remote.reader import Fields
+from gitprovider.contract import TreeEntry
+from gitprovider.models import Branch, Commit, MergeResult, PullRequest, PullRequestState, Repo
 
 
 def repo(answer: Answer) -> Repo:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from gitprovider.changes import blob_sha, directories
+from gitprovider._core.edits import blob_sha, directories
+from gitprovider.contract import TreeEntry
 from gitprovider.errors import InvalidRequestError
 from gitprovider.models import DeleteFile, FileChange, MoveFile, PutFile
-from gitprovider.state import TreeEntry
 
 PLAIN, EXECUTABLE = "100644", "100755"
 _FILES_PER_TREE = 100

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gitprovider._fields import Fields
-from gitprovider._http import Answer
+from gitprovider._remote.operation import Answer
+from gitprovider._remote.reader import Fields
 from gitprovider.models import BranchProtection
 
 ANY_APP = -1

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, ClassVar
 
-from gitprovider import arguments, checks, options
-from gitprovider._fields import Fields
-from gitprovider._http import PAGE_SIZE, Answer, BodyError, RemoteOperation, StatusError, origin, read_pages
-from gitprovider._remote import RemoteProvider
+from gitprovider import checks, options
+from gitprovider import mutations as arguments
+from gitprovider._remote.operation import PAGE_SIZE, Answer, BodyError, RemoteOperation, StatusError, origin, read_pages
+from gitprovider._remote.provider import RemoteProvider
+from gitprovider._remote.reader import Fields
 from gitprovider.checks import refuse
-from gitprovider.enums import MergeMethod, PullRequestState, Visibility
+from gitprovider.contract import TreeEntry
 from gitprovider.errors import (
     AuthenticationError,
     GitProviderError,
@@ -20,9 +21,13 @@ from gitprovider.errors import (
     RepoMovedError,
     UnexpectedResponseError,
 )
-from gitprovider.github import convert, protecting, protection, translate
+from gitprovider.events import Hook
+from gitprovider.github import convert, protection
+from gitprovider.github import errors as translate
+from gitprovider.github import protecting_ as protecting
 from gitprovider.github.auth import Auth, make_credential, read_auth
-from gitprovider.github.committing import Committing
+from gitprovider.github.client import PUBLIC_API, GitHubClient, Settings
+from gitprovider.github.commits import Committing
 from gitprovider.github.endpoints import (
     BRANCH,
     BRANCHES,
@@ -41,23 +46,23 @@ from gitprovider.github.endpoints import (
     TREE,
     USER_REPOS,
 )
-from gitprovider.github.merging import Merge
+from gitprovider.github.merges import Merge
 from gitprovider.github.sdk import github
-from gitprovider.github.transport import PUBLIC_API, GitHubClient, Settings
 from gitprovider.models import (
     Author,
     Branch,
     BranchProtection,
     Commit,
     FileChange,
+    MergeMethod,
     MergeResult,
     PullRequest,
+    PullRequestState,
     Repo,
+    Visibility,
 )
-from gitprovider.observe import Hook
 from gitprovider.redact import Redactor
 from gitprovider.retry import RetryOptions
-from gitprovider.state import TreeEntry
 
 _Op = RemoteOperation[GitHubClient]
 

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gitprovider._fields import Fields
-from gitprovider.changes import blob_sha, directories, touched_paths
+from gitprovider._core.edits import blob_sha, directories, touched_paths
+from gitprovider._remote.reader import Fields
 from gitprovider.checks import refuse
+from gitprovider.contract import TreeEntry
 from gitprovider.models import DeleteFile, FileChange, MoveFile, PutFile
-from gitprovider.state import TreeEntry
 
 PATHS = 100
 # https://docs.gitlab.com/api/graphql/reference/#repositoryblobs and #repositorytree

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from gitprovider._fields import Fields
-from gitprovider._http import Answer, BodyError
-from gitprovider.enums import PullRequestState
-from gitprovider.gitlab.translate import GraphQLError
-from gitprovider.models import Branch, Commit, PullRequest, Repo
+from gitprovider._remote.operation import Answer, BodyError
+from gitprovider._remote.reader import Fields
+from gitprovider.gitlab.errors import GraphQLError
+from gitprovider.models import Branch, Commit, PullRequest, PullRequestState, Repo
 
 # An empty project of an old server has null here. Since 14.0 GitLab names the branch of a first commit so.
 UNBORN_BRANCH = "main"

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gitprovider._fields import Fields
+from gitprovider._remote.reader import Fields
 from gitprovider.errors import ConflictError, UnsupportedOptionError
 from gitprovider.models import BranchProtection
 

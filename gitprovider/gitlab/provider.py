@@ -9,23 +9,27 @@ from typing import Any
 
 import gitlab
 
-from gitprovider import arguments, checks
-from gitprovider._fields import Fields
-from gitprovider._http import PAGE_SIZE, Answer, RemoteOperation, StatusError, read_pages
-from gitprovider._remote import RemoteProvider
-from gitprovider.enums import MergeMethod, Outcome, PullRequestState, Visibility
+from gitprovider import checks
+from gitprovider import mutations as arguments
+from gitprovider._remote.operation import PAGE_SIZE, Answer, RemoteOperation, StatusError, read_pages
+from gitprovider._remote.provider import RemoteProvider
+from gitprovider._remote.reader import Fields
+from gitprovider.contract import TreeEntry
 from gitprovider.errors import (
     GitProviderError,
     InvalidRequestError,
     NotFoundError,
+    Outcome,
     PermissionDeniedError,
     ProviderUnavailableError,
     RepoMovedError,
     UnexpectedResponseError,
 )
+from gitprovider.events import Hook
 from gitprovider.gitlab import actions, convert, protection
 from gitprovider.gitlab.auth import Credential
-from gitprovider.gitlab.committing import Committing
+from gitprovider.gitlab.client import PUBLIC, GitLabClient, Settings
+from gitprovider.gitlab.commits import Committing
 from gitprovider.gitlab.endpoints import (
     BRANCH,
     BRANCHES,
@@ -39,26 +43,26 @@ from gitprovider.gitlab.endpoints import (
     TREE,
     USERS,
 )
-from gitprovider.gitlab.merging import Merging, Patience
-from gitprovider.gitlab.protecting import Protecting, list_rules, more_pages
+from gitprovider.gitlab.errors import is_retryable_read_error, translate
+from gitprovider.gitlab.merges import Merging, Patience
+from gitprovider.gitlab.protecting_ import Protecting, list_rules, more_pages
 from gitprovider.gitlab.quick_actions import first_quick_action
-from gitprovider.gitlab.translate import is_retryable_read_error, translate
-from gitprovider.gitlab.transport import PUBLIC, GitLabClient, Settings
 from gitprovider.models import (
     Author,
     Branch,
     BranchProtection,
     Commit,
     FileChange,
+    MergeMethod,
     MergeResult,
     PullRequest,
+    PullRequestState,
     Repo,
+    Visibility,
 )
-from gitprovider.observe import Hook
 from gitprovider.options import require_rules, require_visibility
 from gitprovider.redact import Redactor
 from gitprovider.retry import RetryOptions
-from gitprovider.state import TreeEntry
 
 _STATES = {
     None: "all",

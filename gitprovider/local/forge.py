@@ -19,7 +19,7 @@ import os
 from pathlib import Path
 
 from gitprovider.errors import NotFoundError
-from gitprovider.local.contents import Contents
+from gitprovider.local.commits import Contents
 from gitprovider.local.protection import Protection
 from gitprovider.local.pull_requests import PullRequests
 from gitprovider.local.repositories import Repositories

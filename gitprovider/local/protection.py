@@ -7,7 +7,7 @@ from typing import Any
 
 from gitprovider import checks
 from gitprovider.errors import NotFoundError
-from gitprovider.local.records import Rule, rules_json, to_json
+from gitprovider.local.database import Rule, rules_json, to_json
 from gitprovider.local.rules import strictest
 from gitprovider.local.session import Session, Sessions
 from gitprovider.models import BranchProtection

@@ -9,30 +9,32 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
-from gitprovider import arguments, checks, options
-from gitprovider._operation import Operation
-from gitprovider.changes import touched_paths
-from gitprovider.contract import optional
-from gitprovider.enums import MergeMethod, PullRequestState, Visibility
+from gitprovider import checks, options
+from gitprovider import mutations as arguments
+from gitprovider._core.edits import touched_paths
+from gitprovider._core.operation import Operation
+from gitprovider.contract import TreeEntry, optional
 from gitprovider.errors import AlreadyExistsError, NotMergeableError, RepoMovedError
+from gitprovider.events import Hook
+from gitprovider.local.database import PullRecord, RepoRecord
+from gitprovider.local.errors import translate
 from gitprovider.local.forge import Forge
-from gitprovider.local.records import PullRecord, RepoRecord
-from gitprovider.local.repository import CommitRecord
+from gitprovider.local.git import CommitRecord
 from gitprovider.local.rules import matches
 from gitprovider.local.session import utc_now
-from gitprovider.local.translate import translate
 from gitprovider.models import (
     Author,
     Branch,
     BranchProtection,
     Commit,
     FileChange,
+    MergeMethod,
     MergeResult,
     PullRequest,
+    PullRequestState,
     Repo,
+    Visibility,
 )
-from gitprovider.observe import Hook
-from gitprovider.state import TreeEntry
 
 
 class LocalProvider:

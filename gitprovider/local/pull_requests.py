@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gitprovider.enums import MergeMethod, NotMergeableReason, PullRequestState
+from gitprovider.errors import NotMergeableReason
 from gitprovider.local import pulls
-from gitprovider.local.records import PullRecord
+from gitprovider.local.database import PullRecord
 from gitprovider.local.session import OnCommit, Sessions
+from gitprovider.models import MergeMethod, PullRequestState
 
 
 class PullRequests(Sessions):

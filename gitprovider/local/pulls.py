@@ -13,7 +13,6 @@ from datetime import datetime
 from typing import Any
 
 from gitprovider import checks
-from gitprovider.enums import MergeMethod, NotMergeableReason, PullRequestState
 from gitprovider.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -21,12 +20,13 @@ from gitprovider.errors import (
     InvalidRequestError,
     NotFoundError,
     NotMergeableError,
+    NotMergeableReason,
 )
-from gitprovider.local.merging import merge_commit, merged_tree
-from gitprovider.local.records import PullRecord, pull_record, to_json
+from gitprovider.local.database import PullRecord, pull_record, to_json
+from gitprovider.local.merges import merge_commit, merged_tree
 from gitprovider.local.rules import missing_for_merge
 from gitprovider.local.session import OnCommit, Session
-from gitprovider.models import Author
+from gitprovider.models import Author, MergeMethod, PullRequestState
 
 _EXPLAINED = {
     NotMergeableReason.CLOSED: "it is not open",

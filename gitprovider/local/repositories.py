@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from gitprovider import checks
-from gitprovider.enums import Visibility
 from gitprovider.errors import AlreadyExistsError, NotFoundError
-from gitprovider.local import directories
-from gitprovider.local.records import RepoRecord, repo_record, to_json
-from gitprovider.local.repository import BareRepository, opened, signature
+from gitprovider.local import storage as directories
+from gitprovider.local.database import RepoRecord, repo_record, to_json
+from gitprovider.local.git import BareRepository, opened, signature
 from gitprovider.local.session import Session, Sessions, find_repo
 from gitprovider.local.trees import write_tree
+from gitprovider.models import Visibility
 
 
 class Repositories(Sessions):

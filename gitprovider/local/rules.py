@@ -6,11 +6,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 
-from gitprovider.enums import MergeMethod, NotMergeableReason
-from gitprovider.errors import PermissionDeniedError
-from gitprovider.local.records import Rule
-from gitprovider.local.repository import BareRepository
-from gitprovider.models import BranchProtection
+from gitprovider.errors import NotMergeableReason, PermissionDeniedError
+from gitprovider.local.database import Rule
+from gitprovider.local.git import BareRepository
+from gitprovider.models import BranchProtection, MergeMethod
 
 Combine = Callable[[Sequence[Rule]], BranchProtection]
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from gitprovider.errors import NotFoundError, PermissionDeniedError, RepoMovedError
-from gitprovider.local.records import Database, RepoRecord, Rule, repo_record, rule
-from gitprovider.local.repository import BareRepository, opened
+from gitprovider.local.database import Database, RepoRecord, Rule, repo_record, rule
+from gitprovider.local.git import BareRepository, opened
 from gitprovider.local.rules import Combine, matches, strictest
 from gitprovider.models import Author, BranchProtection
 

@@ -9,10 +9,10 @@ from typing import NoReturn
 import pygit2
 from pygit2.enums import FileMode
 
+from gitprovider.contract import TreeEntry
 from gitprovider.errors import InvalidRequestError
-from gitprovider.local.repository import BareRepository
+from gitprovider.local.git import BareRepository
 from gitprovider.models import DeleteFile, FileChange, MoveFile, PutFile
-from gitprovider.state import TreeEntry
 
 # path -> (blob sha, mode), or None to delete it
 Entries = Mapping[str, tuple[str, str] | None]

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from pkgutil import iter_modules
 
-from gitprovider._extras import missing_extra
+from gitprovider._core.extras import missing_extra
 
 try:
     import pytest

@@ -11,8 +11,7 @@ from typing import ParamSpec, TypeVar
 
 import pytest
 
-from gitprovider.enums import Outcome
-from gitprovider.errors import GitProviderError, InvalidRequestError, UnsupportedOptionError
+from gitprovider.errors import GitProviderError, InvalidRequestError, Outcome, UnsupportedOptionError
 from gitprovider.testing.rig import Rig
 
 _P = ParamSpec("_P")

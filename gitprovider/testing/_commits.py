@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from gitprovider.enums import Outcome
 from gitprovider.errors import (
     GitProviderError,
     HeadMovedError,
     InvalidRequestError,
     NotFoundError,
+    Outcome,
     PermissionDeniedError,
 )
 from gitprovider.models import Author, BranchProtection, DeleteFile, FileChange, MoveFile, PutFile

@@ -6,15 +6,8 @@ from typing import Any
 
 import pytest
 
-from gitprovider.enums import Visibility
-from gitprovider.errors import (
-    AlreadyExistsError,
-    ConflictError,
-    HeadMovedError,
-    NotFoundError,
-    NotMergeableError,
-)
-from gitprovider.models import Branch
+from gitprovider.errors import AlreadyExistsError, ConflictError, HeadMovedError, NotFoundError, NotMergeableError
+from gitprovider.models import Branch, Visibility
 from gitprovider.testing._assertions import eventually, invalid, mutations, refused, unsupported
 from gitprovider.testing._inputs import BAD_BRANCHES, GOOD_BRANCHES, SHA_LIKE
 from gitprovider.testing.rig import Rig

@@ -6,9 +6,10 @@ from typing import Any, cast
 
 import pytest
 
-from gitprovider.enums import Outcome, PullRequestState
-from gitprovider.errors import ProviderUnavailableError
-from gitprovider.resolve import InspectableProvider, Verdict, resolve
+from gitprovider.contract import InspectableProvider
+from gitprovider.errors import Outcome, ProviderUnavailableError
+from gitprovider.models import PullRequestState
+from gitprovider.resolve import Verdict, resolve
 from gitprovider.testing._assertions import mutations, raised, refused
 from gitprovider.testing._inputs import CALLS, READS
 from gitprovider.testing.rig import Rig

@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 import pytest
 
-from gitprovider.enums import MergeMethod, NotMergeableReason, Outcome, PullRequestState
 from gitprovider.errors import (
     ConflictError,
     GitProviderError,
@@ -15,8 +14,10 @@ from gitprovider.errors import (
     InvalidRequestError,
     NotFoundError,
     NotMergeableError,
+    NotMergeableReason,
+    Outcome,
 )
-from gitprovider.models import BranchProtection, MergeResult
+from gitprovider.models import BranchProtection, MergeMethod, MergeResult, PullRequestState
 from gitprovider.testing._assertions import attempt, halfway, invalid, mutations, refused
 from gitprovider.testing._inputs import BAD_SHAS, SHA_LIKE
 from gitprovider.testing._protection import can_demand

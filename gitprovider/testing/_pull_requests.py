@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from gitprovider.enums import Outcome, PullRequestState
 from gitprovider.errors import (
     AlreadyExistsError,
     ConflictError,
     GitProviderError,
     InvalidRequestError,
     NotFoundError,
+    Outcome,
 )
-from gitprovider.models import PullRequest
+from gitprovider.models import PullRequest, PullRequestState
 from gitprovider.testing._assertions import attempt, invalid, mutations, nothing_sent, raised, refused, unsupported
 from gitprovider.testing._inputs import BAD_BRANCHES, SHA_LIKE
 from gitprovider.testing.rig import Rig

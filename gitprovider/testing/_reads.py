@@ -8,7 +8,6 @@ from datetime import UTC
 import pytest
 
 from gitprovider.contract import optional
-from gitprovider.enums import Visibility
 from gitprovider.errors import (
     AuthenticationError,
     GitProviderError,
@@ -18,7 +17,7 @@ from gitprovider.errors import (
     RepoMovedError,
 )
 from gitprovider.intent import Intent
-from gitprovider.models import BranchProtection
+from gitprovider.models import BranchProtection, Visibility
 from gitprovider.testing._assertions import invalid, mutations, nothing_sent, refused
 from gitprovider.testing._inputs import BAD_REPOS, CALLS, GOOD_BRANCHES, READS
 from gitprovider.testing.rig import Rig

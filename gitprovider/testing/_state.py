@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gitprovider.enums import PullRequestState
+from gitprovider.contract import HostState
 from gitprovider.errors import NotFoundError
-from gitprovider.models import BranchProtection
-from gitprovider.state import HostState
+from gitprovider.models import BranchProtection, PullRequestState
 from gitprovider.testing._assertions import mutations, refused
 from gitprovider.testing._inputs import SHA_LIKE
 from gitprovider.testing._pull_requests import given_feature

@@ -6,10 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from gitprovider.contract import GitProviderContract
-from gitprovider.enums import MergeMethod, PullRequestState, Visibility
-from gitprovider.models import BranchProtection
-from gitprovider.state import HostState
+from gitprovider.contract import GitProviderContract, HostState
+from gitprovider.models import BranchProtection, MergeMethod, PullRequestState, Visibility
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,12 @@ from typing import Any
 import anyio
 import pytest
 
-from gitprovider._operation import plain_rules
+from gitprovider._core.operation import plain_rules
 from gitprovider.aio import AsyncGitProvider
-from gitprovider.enums import MergeMethod, Outcome
-from gitprovider.errors import InvalidRequestError, ProviderUnavailableError, RetryCancelledError
+from gitprovider.errors import InvalidRequestError, Outcome, ProviderUnavailableError, RetryCancelledError
+from gitprovider.events import CancelledEvent, Event
 from gitprovider.intent import Intent
-from gitprovider.models import Branch, BranchProtection
-from gitprovider.observe import CancelledEvent, Event
+from gitprovider.models import Branch, BranchProtection, MergeMethod
 from gitprovider.retry import RetryOptions, wait, with_retry
 
 pytestmark = pytest.mark.anyio

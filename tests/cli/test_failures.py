@@ -34,8 +34,8 @@ from gitprovider import (
 )
 from gitprovider.cli import app, entry, exits, main
 from gitprovider.cli.output import Output
+from gitprovider.events import OperationEvent, RetryEvent
 from gitprovider.local import LocalProvider
-from gitprovider.observe import OperationEvent, RetryEvent
 
 from .conftest import Ran, Run
 

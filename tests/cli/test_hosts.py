@@ -14,8 +14,8 @@ import pytest
 
 from gitprovider import Intent
 from gitprovider.fakes.faults import Fault, FaultScript, FaultyHost, Journal
-from gitprovider.fakes.github_face import GitHubFace
-from gitprovider.fakes.gitlab_face import GitLabFace, most_permissive
+from gitprovider.fakes.github.server import GitHubFace
+from gitprovider.fakes.gitlab.server import GitLabFace, most_permissive
 from gitprovider.fakes.host import Host, Request, Response
 from gitprovider.fakes.serve import serving
 from gitprovider.local import Forge, LocalProvider

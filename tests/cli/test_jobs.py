@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gitprovider import Intent, Outcome, ProviderUnavailableError, Verdict
-from gitprovider._json import envelope
+from gitprovider._core.json import envelope
 from gitprovider.cli import jobs
 from gitprovider.local import LocalProvider
 

@@ -6,7 +6,7 @@ import io
 import pytest
 
 from gitprovider.cli.output import Output
-from gitprovider.observe import RetryEvent
+from gitprovider.events import RetryEvent
 
 
 class Terminal(io.StringIO):

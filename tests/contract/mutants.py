@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import unquote
 
-from gitprovider.enums import MergeMethod, Outcome, PullRequestState, Visibility
+from gitprovider.contract import TreeEntry
 from gitprovider.errors import (
     AlreadyExistsError,
     AuthenticationError,
@@ -16,6 +16,7 @@ from gitprovider.errors import (
     InvalidRequestError,
     NotFoundError,
     NotMergeableError,
+    Outcome,
     ProviderUnavailableError,
     RepoMovedError,
     UnsupportedOptionError,
@@ -29,13 +30,15 @@ from gitprovider.models import (
     Commit,
     DeleteFile,
     FileChange,
+    MergeMethod,
     MergeResult,
     MoveFile,
     PullRequest,
+    PullRequestState,
     PutFile,
     Repo,
+    Visibility,
 )
-from gitprovider.state import TreeEntry
 
 CASES: dict[type[LocalProvider], tuple[str, ...]] = {}
 # Mutants that only a host at a distance can find out.

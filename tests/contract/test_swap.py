@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gitprovider.contract import GitProviderContract
-from gitprovider.enums import MergeMethod
-from gitprovider.models import BranchProtection, DeleteFile, MoveFile, PutFile
+from gitprovider.models import BranchProtection, DeleteFile, MergeMethod, MoveFile, PutFile
 from gitprovider.testing import File
 from tests.rigs import ForgeRig, github_rig, gitlab_rig, local_rig
 

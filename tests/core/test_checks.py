@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gitprovider import checks
-from gitprovider.enums import Visibility
 from gitprovider.errors import InvalidRequestError
+from gitprovider.models import Visibility
 
 
 def refused(check: Callable[..., Any], *args: Any, **kwargs: Any) -> bool:

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from gitprovider import errors
-from gitprovider.enums import NotMergeableReason, Outcome
-from gitprovider.errors import GitProviderError, Step
+from gitprovider.errors import GitProviderError, NotMergeableReason, Outcome, Step
 from gitprovider.intent import Intent
 from gitprovider.models import Branch
 

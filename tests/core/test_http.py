@@ -14,13 +14,21 @@ import pytest
 import requests
 import urllib3
 
-from gitprovider import _http
-from gitprovider._fields import Fields
-from gitprovider._http import Answer, BodyError, ClientPool, ForeignOriginError, fill, normal_origin, transport_error
-from gitprovider.enums import Outcome
+from gitprovider._remote import operation as _http
+from gitprovider._remote.operation import (
+    Answer,
+    BodyError,
+    ClientPool,
+    ForeignOriginError,
+    fill,
+    normal_origin,
+    transport_error,
+)
+from gitprovider._remote.reader import Fields
 from gitprovider.errors import (
     GitProviderError,
     InvalidRequestError,
+    Outcome,
     ProviderUnavailableError,
     UnexpectedResponseError,
 )

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from gitprovider.enums import Outcome
+from gitprovider.errors import Outcome
+from gitprovider.events import Event, OperationEvent, RequestEvent, RetryEvent, emit, log_events
 from gitprovider.intent import Intent
-from gitprovider.observe import Event, OperationEvent, RequestEvent, RetryEvent, emit, log_events
 
 WHO: dict[str, Any] = {"provider": "github", "host": "github.com", "repo": "acme/widgets"}
 REQUEST = RequestEvent(

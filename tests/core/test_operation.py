@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from gitprovider._operation import Operation, chain
-from gitprovider.enums import Outcome
-from gitprovider.errors import GitProviderError, NotFoundError, ProviderUnavailableError
+from gitprovider._core.operation import Operation, chain
+from gitprovider.errors import GitProviderError, NotFoundError, Outcome, ProviderUnavailableError
+from gitprovider.events import Event, OperationEvent
 from gitprovider.models import BranchProtection
-from gitprovider.observe import Event, OperationEvent
 
 SENT = datetime(2026, 5, 1, tzinfo=UTC)
 GIVEN_UP = datetime(2026, 5, 1, 0, 2, tzinfo=UTC)

@@ -5,9 +5,8 @@ from typing import Any, get_args
 
 import pytest
 
-from gitprovider.enums import Visibility
 from gitprovider.errors import InvalidRequestError, UnsupportedOptionError
-from gitprovider.models import BranchProtection
+from gitprovider.models import BranchProtection, Visibility
 from gitprovider.options import OPTIONS, Host, require, require_rules, require_visibility, support
 
 HOSTS: tuple[Host, ...] = get_args(Host)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gitprovider.fakes.github_face import GitHubFace
+from gitprovider.fakes.github.server import GitHubFace
 from gitprovider.local.forge import Forge
 from tests.fakes.github_hand import Hand
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from gitprovider.fakes.github_face import GitHubFace
+from gitprovider.fakes.github.server import GitHubFace
 from gitprovider.fakes.host import Host, Request, Response
 from tests.fakes import facts
 

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import gitprovider
-from gitprovider.fakes.github_answers import REFUSALS
+from gitprovider.fakes.github.answers import REFUSALS
 from tests.fakes.facts import FACTS, LINES
 
 _SOURCE = Path(gitprovider.__file__).parent

@@ -14,10 +14,9 @@ from typing import Any
 
 import pytest
 
-from gitprovider.enums import Visibility
-from gitprovider.fakes.github_face import App, GitHubFace
-from gitprovider.fakes.github_rules import KEY as RULESETS
-from gitprovider.models import BranchProtection
+from gitprovider.fakes.github.rules import KEY as RULESETS
+from gitprovider.fakes.github.server import App, GitHubFace
+from gitprovider.models import BranchProtection, Visibility
 from tests.fakes.github_hand import ORIGIN, PROTECTION, REVIEWS, Hand, encoded
 
 R = "/repos/acme/widgets"

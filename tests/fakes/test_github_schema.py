@@ -9,13 +9,21 @@ from typing import Any
 import pytest
 import responses
 
-from gitprovider.enums import MergeMethod, Visibility
-from gitprovider.fakes.github_face import App, GitHubFace
-from gitprovider.fakes.github_rules import KEY as RULESETS
+from gitprovider.fakes.github.rules import KEY as RULESETS
+from gitprovider.fakes.github.server import App, GitHubFace
 from gitprovider.fakes.mount import mount
 from gitprovider.github import GitHubProvider
 from gitprovider.local.forge import Forge
-from gitprovider.models import Author, BranchProtection, DeleteFile, FileChange, MoveFile, PutFile
+from gitprovider.models import (
+    Author,
+    BranchProtection,
+    DeleteFile,
+    FileChange,
+    MergeMethod,
+    MoveFile,
+    PutFile,
+    Visibility,
+)
 from tests.fakes.github_hand import PROTECTION, REVIEWS, Hand, encoded
 from tests.fakes.github_schema import SCHEMAS, SchemaHost
 from tests.fakes.test_github_face import claim

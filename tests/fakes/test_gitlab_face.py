@@ -12,9 +12,9 @@ import gitlab
 import pytest
 import responses
 
-from gitprovider.fakes import gitlab_answers
 from gitprovider.fakes.faults import Fault
-from gitprovider.fakes.gitlab_face import GRAPHQL, ROUTES, GitLabFace
+from gitprovider.fakes.gitlab import answers as gitlab_answers
+from gitprovider.fakes.gitlab.server import GRAPHQL, ROUTES, GitLabFace
 from gitprovider.fakes.mount import mount
 from gitprovider.fakes.serve import serving
 from tests.fakes.gitlab_hand import ORIGIN, REPO, Hand, a_hand

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from gitprovider.enums import PullRequestState
-from gitprovider.models import BranchProtection
+from gitprovider.models import BranchProtection, PullRequestState
 from tests.fakes.gitlab_hand import REPO, Hand, Said, a_hand
 
 

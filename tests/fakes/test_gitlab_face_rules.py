@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gitprovider.fakes.gitlab_face import GroupRule, most_permissive
-from gitprovider.local.records import Rule
+from gitprovider.fakes.gitlab.server import GroupRule, most_permissive
+from gitprovider.local.database import Rule
 from gitprovider.models import BranchProtection
 from tests.fakes.gitlab_hand import REPO, Hand, Said, a_hand
 

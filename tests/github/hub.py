@@ -10,21 +10,14 @@ from typing import Any
 
 import responses
 
-from gitprovider import (
-    Branch,
-    BranchProtection,
-    Commit,
-    DeleteFile,
-    PutFile,
-    RetryOptions,
-)
+from gitprovider import Branch, BranchProtection, Commit, DeleteFile, PutFile, RetryOptions
 from gitprovider.fakes.faults import Entry, Fault, FaultyHost
-from gitprovider.fakes.github_face import GitHubFace
+from gitprovider.fakes.github.server import GitHubFace
 from gitprovider.fakes.mount import mount
 from gitprovider.fakes.serve import serving
 from gitprovider.github import GitHubProvider
+from gitprovider.local.database import PullRecord
 from gitprovider.local.forge import Forge
-from gitprovider.local.records import PullRecord
 
 REPO = "acme/widgets"
 # A sha that names nothing.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from gitprovider._fields import Fields
-from gitprovider._http import Answer
+from gitprovider._remote.operation import Answer
+from gitprovider._remote.reader import Fields
 from gitprovider.errors import GitProviderError
-from gitprovider.github import convert, protection, translate
+from gitprovider.github import convert, protection
+from gitprovider.github import errors as translate
 from gitprovider.models import PullRequest
 from tests.recordings import Converters
 

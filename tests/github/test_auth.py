@@ -25,7 +25,7 @@ from gitprovider import (
     UnexpectedResponseError,
 )
 from gitprovider.fakes.faults import Fault
-from gitprovider.fakes.github_face import App
+from gitprovider.fakes.github.server import App
 from gitprovider.github import AppInstallation, GitHubProvider
 from gitprovider.github.auth import RENEWAL_MARGIN, InstallationCredential
 from tests.github.hub import REPO, Hub, running

@@ -24,12 +24,12 @@ from gitprovider import (
     ProviderUnavailableError,
     PutFile,
 )
-from gitprovider.changes import blob_sha
+from gitprovider._core.edits import blob_sha
+from gitprovider.contract import TreeEntry
 from gitprovider.fakes.faults import Fault
 from gitprovider.fakes.host import Request, Response
 from gitprovider.github import entries
 from gitprovider.models import FileChange
-from gitprovider.state import TreeEntry
 from tests.github.hub import REPO, Hub, running
 
 EMPTY = "acme/empty"

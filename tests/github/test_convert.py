@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from gitprovider import BranchProtection, PullRequestState, PutFile, Visibility
-from gitprovider._fields import Fields
-from gitprovider._http import Answer, BodyError
+from gitprovider._remote.operation import Answer, BodyError
+from gitprovider._remote.reader import Fields
 from gitprovider.github import convert, protection
 from tests.github.hub import REPO, Hub
 

@@ -14,8 +14,8 @@ from gitprovider import (
     RetryOptions,
     UnexpectedResponseError,
 )
+from gitprovider.events import Event, RetryEvent
 from gitprovider.fakes.faults import Fault
-from gitprovider.observe import Event, RetryEvent
 from tests.github.hub import REPO, Hub
 from tests.github.test_faults import FAULTS, Broken
 

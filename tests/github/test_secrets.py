@@ -16,7 +16,7 @@ import pytest
 
 from gitprovider import GitProviderError, PutFile
 from gitprovider.fakes.faults import Fault
-from gitprovider.fakes.github_face import App
+from gitprovider.fakes.github.server import App
 from gitprovider.github import AppInstallation, GitHubProvider
 from tests.github.hub import REPO, Hub, running
 from tests.github.test_auth import key

@@ -16,10 +16,10 @@ import requests
 import urllib3
 
 from gitprovider import errors
-from gitprovider._http import Answer, BodyError, RemoteOperation, StatusError
-from gitprovider._meanings import Row
-from gitprovider.enums import NotMergeableReason, Outcome
-from gitprovider.github import translate
+from gitprovider._remote.errors import Row
+from gitprovider._remote.operation import Answer, BodyError, RemoteOperation, StatusError
+from gitprovider.errors import NotMergeableReason, Outcome
+from gitprovider.github import errors as translate
 from gitprovider.redact import printable
 
 FACTS: dict[str, dict[str, Any]] = {

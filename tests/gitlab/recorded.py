@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gitprovider._fields import Fields
-from gitprovider._http import Answer
+from gitprovider._remote.operation import Answer
+from gitprovider._remote.reader import Fields
 from gitprovider.errors import GitProviderError
-from gitprovider.gitlab import convert, endpoints, translate
+from gitprovider.gitlab import convert, endpoints
+from gitprovider.gitlab import errors as translate
 
 ENDPOINTS: Mapping[str, str] = {
     "get_project": f"GET {endpoints.PROJECT}",

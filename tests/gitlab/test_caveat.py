@@ -14,8 +14,7 @@ import pytest
 import requests
 import responses
 
-from gitprovider.enums import Outcome
-from gitprovider.errors import ProviderUnavailableError, RateLimitedError
+from gitprovider.errors import Outcome, ProviderUnavailableError, RateLimitedError
 from gitprovider.gitlab import GitLabProvider
 from tests.gitlab.world import REPO, TOKEN, URL, FakeTime
 

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from gitprovider.changes import blob_sha
-from gitprovider.enums import Outcome
+from gitprovider._core.edits import blob_sha
+from gitprovider.contract import TreeEntry
 from gitprovider.errors import (
     ConflictError,
     GitProviderError,
     HeadMovedError,
     InvalidRequestError,
     NotFoundError,
+    Outcome,
     PermissionDeniedError,
     ProviderUnavailableError,
     RepoMovedError,
@@ -25,7 +26,6 @@ from gitprovider.fakes.host import Request, Response
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.gitlab.actions import Touched, encoded, plan, queries
 from gitprovider.models import Author, BranchProtection, Commit, DeleteFile, FileChange, MoveFile, PutFile
-from gitprovider.state import TreeEntry
 from tests.gitlab.world import REPO, World
 
 TEXT = TreeEntry(blob_sha(b"text"), "100644")

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from gitprovider._fields import Fields
-from gitprovider._http import Answer, BodyError
-from gitprovider.enums import PullRequestState, Visibility
+from gitprovider._remote.operation import Answer, BodyError
+from gitprovider._remote.reader import Fields
 from gitprovider.gitlab import convert, protection
-from gitprovider.gitlab.translate import GraphQLError
+from gitprovider.gitlab.errors import GraphQLError
+from gitprovider.models import PullRequestState, Visibility
 
 SHA, OTHER = "1" * 40, "2" * 40
 # https://docs.gitlab.com/api/projects/#get-a-single-project

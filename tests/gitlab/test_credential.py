@@ -14,9 +14,9 @@ import requests
 import responses
 
 from gitprovider.errors import AuthenticationError, GitProviderError, InvalidRequestError
+from gitprovider.events import Event, log_events
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.models import PutFile
-from gitprovider.observe import Event, log_events
 from tests.gitlab.world import REPO, TOKEN, URL, World
 
 BRANCHES = f"{URL}/api/v4/projects/acme%2Fplatform%2Fwidgets/repository/branches"

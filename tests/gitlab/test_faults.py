@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from gitprovider.enums import Outcome
 from gitprovider.errors import (
     GitProviderError,
+    Outcome,
     ProviderUnavailableError,
     RateLimitedError,
     RepoMovedError,

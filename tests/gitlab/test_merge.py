@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from gitprovider.enums import MergeMethod, NotMergeableReason, Outcome, PullRequestState
 from gitprovider.errors import (
     ConflictError,
     GitProviderError,
@@ -18,14 +17,16 @@ from gitprovider.errors import (
     InvalidRequestError,
     NotFoundError,
     NotMergeableError,
+    NotMergeableReason,
+    Outcome,
     PermissionDeniedError,
     ProviderUnavailableError,
     RepoMovedError,
     RetryCancelledError,
     UnexpectedResponseError,
 )
-from gitprovider.gitlab.merging import _COMPUTING, _REASONS
-from gitprovider.models import BranchProtection, MergeResult
+from gitprovider.gitlab.merges import _COMPUTING, _REASONS
+from gitprovider.models import BranchProtection, MergeMethod, MergeResult, PullRequestState
 from gitprovider.retry import cancel_on
 from tests.gitlab.world import REPO, World
 

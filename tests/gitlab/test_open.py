@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from gitprovider.enums import Outcome, PullRequestState
 from gitprovider.errors import (
     AlreadyExistsError,
     GitProviderError,
     InvalidRequestError,
     NotFoundError,
+    Outcome,
     PermissionDeniedError,
     ProviderUnavailableError,
     UnexpectedResponseError,
 )
 from gitprovider.gitlab.quick_actions import first_quick_action
-from gitprovider.models import PullRequest
+from gitprovider.models import PullRequest, PullRequestState
 from tests.gitlab.world import REPO, World
 
 Make = Callable[..., World]

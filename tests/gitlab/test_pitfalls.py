@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 import responses
 
-from gitprovider.enums import Outcome, Visibility
 from gitprovider.errors import (
     AlreadyExistsError,
     ConflictError,
     GitProviderError,
     InvalidRequestError,
     NotFoundError,
+    Outcome,
     PermissionDeniedError,
     ProviderUnavailableError,
     RepoMovedError,
 )
-from gitprovider.fakes.gitlab_answers import REPOSITORY_NOT_CREATED
+from gitprovider.fakes.gitlab.answers import REPOSITORY_NOT_CREATED
 from gitprovider.gitlab import GitLabProvider
-from gitprovider.models import BranchProtection, PutFile, Repo
+from gitprovider.models import BranchProtection, PutFile, Repo, Visibility
 from tests.gitlab.world import REPO, TOKEN, World
 
 IDS = """

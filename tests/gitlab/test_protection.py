@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from gitprovider._fields import Fields
-from gitprovider._http import Answer
-from gitprovider.enums import Outcome
+from gitprovider._remote.operation import Answer
+from gitprovider._remote.reader import Fields
 from gitprovider.errors import (
     ConflictError,
     GitProviderError,
     NotFoundError,
+    Outcome,
     PermissionDeniedError,
     ProviderUnavailableError,
     UnsupportedOptionError,
 )
-from gitprovider.fakes.gitlab_face import GroupRule
+from gitprovider.fakes.gitlab.server import GroupRule
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.gitlab import protection as rules_of
 from gitprovider.gitlab.protection import Level, Rule, changed_rule, choose_bridge, evaluate

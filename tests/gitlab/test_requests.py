@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from gitprovider.enums import MergeMethod
 from gitprovider.errors import PermissionDeniedError
 from gitprovider.gitlab import GitLabProvider
-from gitprovider.models import BranchProtection, DeleteFile, FileChange, MoveFile, PutFile
+from gitprovider.models import BranchProtection, DeleteFile, FileChange, MergeMethod, MoveFile, PutFile
 from tests.gitlab.world import REPO, World
 
 Make = Callable[..., World]

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from gitprovider.enums import Outcome
-from gitprovider.errors import ProviderUnavailableError, UnexpectedResponseError
+from gitprovider.errors import Outcome, ProviderUnavailableError, UnexpectedResponseError
 from gitprovider.fakes.faults import Fault, FaultScript, FaultyHost, Journal
-from gitprovider.fakes.gitlab_face import GitLabFace, most_permissive
+from gitprovider.fakes.gitlab.server import GitLabFace, most_permissive
 from gitprovider.fakes.serve import serving
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.local import Forge

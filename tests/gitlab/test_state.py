@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from gitprovider.enums import Outcome, PullRequestState, Visibility
-from gitprovider.errors import InvalidRequestError, NotFoundError, RepoMovedError, UnsupportedOptionError
+from gitprovider.contract import TreeEntry
+from gitprovider.errors import InvalidRequestError, NotFoundError, Outcome, RepoMovedError, UnsupportedOptionError
 from gitprovider.gitlab import GitLabProvider
-from gitprovider.models import PutFile
-from gitprovider.state import TreeEntry
+from gitprovider.models import PullRequestState, PutFile, Visibility
 from tests.gitlab.world import REPO, URL, World
 
 Make = Callable[..., World]

@@ -14,7 +14,7 @@ import pytest
 
 from gitprovider import NotFoundError, PutFile
 from gitprovider.fakes.faults import FaultyHost, Journal
-from gitprovider.fakes.gitlab_face import GitLabFace, most_permissive
+from gitprovider.fakes.gitlab.server import GitLabFace, most_permissive
 from gitprovider.fakes.serve import serving
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.local import Forge

@@ -13,8 +13,7 @@ import requests
 import responses
 import urllib3
 
-from gitprovider._http import Answer, BodyError, ForeignOriginError, RemoteOperation, StatusError
-from gitprovider.enums import Outcome
+from gitprovider._remote.operation import Answer, BodyError, ForeignOriginError, RemoteOperation, StatusError
 from gitprovider.errors import (
     AlreadyExistsError,
     AuthenticationError,
@@ -24,14 +23,15 @@ from gitprovider.errors import (
     InvalidRequestError,
     NotFoundError,
     NotMergeableError,
+    Outcome,
     PermissionDeniedError,
     ProviderUnavailableError,
     RateLimitedError,
     RepoMovedError,
     UnexpectedResponseError,
 )
-from gitprovider.gitlab import translate
-from gitprovider.gitlab.translate import GraphQLError, is_retryable_read_error, message_of
+from gitprovider.gitlab import errors as translate
+from gitprovider.gitlab.errors import GraphQLError, is_retryable_read_error, message_of
 
 FACTS = Path(__file__).parent.parent / "hosts" / "facts.jsonl"
 ANY = "GET /projects/{project}/anything"

@@ -10,7 +10,7 @@ import pytest
 import requests
 import responses
 
-from gitprovider._http import BodyError, ForeignOriginError, StatusError
+from gitprovider._remote.operation import BodyError, ForeignOriginError, StatusError
 from gitprovider.errors import (
     InvalidRequestError,
     PermissionDeniedError,
@@ -20,7 +20,7 @@ from gitprovider.errors import (
 )
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.gitlab.auth import Credential
-from gitprovider.gitlab.transport import GitLabClient, Settings
+from gitprovider.gitlab.client import GitLabClient, Settings
 from tests.gitlab.world import REPO, TOKEN, URL, World
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import responses
 
-from gitprovider.enums import MergeMethod
 from gitprovider.fakes.faults import Entry, Fault, FaultScript, FaultyHost, Journal
-from gitprovider.fakes.gitlab_face import GitLabFace, most_permissive
+from gitprovider.fakes.gitlab.server import GitLabFace, most_permissive
 from gitprovider.fakes.mount import mount
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.local import Forge
+from gitprovider.models import MergeMethod
 from gitprovider.retry import RetryOptions
 
 URL = "https://gitlab.com"

@@ -10,14 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from gitprovider import (
-    BranchProtection,
-    Outcome,
-    ProviderUnavailableError,
-    PutFile,
-)
+from gitprovider import BranchProtection, Outcome, ProviderUnavailableError, PutFile
 from gitprovider.local import Forge, LocalProvider
-from gitprovider.local.repository import BareRepository
+from gitprovider.local.git import BareRepository
 from tests.local.support import REPO, git
 
 CHANGE = [PutFile(path="README.md", content="changed\n")]

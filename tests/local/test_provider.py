@@ -29,9 +29,9 @@ from gitprovider import (
     Step,
     UnexpectedResponseError,
 )
+from gitprovider.events import Event, OperationEvent
 from gitprovider.local import Forge, LocalProvider
-from gitprovider.local.repository import BareRepository
-from gitprovider.observe import Event, OperationEvent
+from gitprovider.local.git import BareRepository
 from tests.local.support import REPO, reports, start
 
 FILE = PutFile(path="x", content="x")

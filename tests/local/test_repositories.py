@@ -18,7 +18,8 @@ from gitprovider import (
     PutFile,
     RepoMovedError,
 )
-from gitprovider.local import Forge, LocalProvider, directories
+from gitprovider.local import Forge, LocalProvider
+from gitprovider.local import storage as directories
 from tests.local.support import REPO, git
 
 
@@ -262,7 +263,7 @@ def test_a_lost_race_for_the_database(root: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_the_database_stays_locked(forge: Forge, monkeypatch: pytest.MonkeyPatch) -> None:
     """A writer that waits in vain says that another one has the lock; the same call may be made again."""
-    monkeypatch.setattr("gitprovider.local.records.LOCK_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("gitprovider.local.database.LOCK_WAIT_SECONDS", 0.0)
 
     with forge._database.writing(), pytest.raises(ProviderUnavailableError, match="locked") as caught:
         forge.create_repo("acme/gadgets")

@@ -23,10 +23,10 @@ from gitprovider import (
     ensure_pull_request,
     ensure_repo,
 )
-from gitprovider.changes import blob_sha
+from gitprovider._core.edits import blob_sha
+from gitprovider.contract import InspectableProvider
 from gitprovider.ensure import Settling
 from gitprovider.local import Forge
-from gitprovider.resolve import InspectableProvider
 from tests.resolve.hosts import tree_of
 
 REPO = "acme/widgets"

@@ -11,22 +11,16 @@ from typing import Any, Literal
 
 import responses
 
-from gitprovider import (
-    GitProviderError,
-    Outcome,
-    ProviderUnavailableError,
-    RetryOptions,
-    TreeEntry,
-)
+from gitprovider import GitProviderError, Outcome, ProviderUnavailableError, RetryOptions, TreeEntry
+from gitprovider.contract import InspectableProvider
 from gitprovider.fakes.faults import Fault, FaultyHost, TransportFault
-from gitprovider.fakes.github_face import GitHubFace
-from gitprovider.fakes.gitlab_face import GitLabFace, most_permissive
+from gitprovider.fakes.github.server import GitHubFace
+from gitprovider.fakes.gitlab.server import GitLabFace, most_permissive
 from gitprovider.fakes.host import Face, Request, Response
 from gitprovider.fakes.mount import mount
 from gitprovider.github import GitHubProvider
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.local import Forge, LocalProvider
-from gitprovider.resolve import InspectableProvider
 
 Kind = Literal["local", "github", "gitlab"]
 KINDS: tuple[Kind, ...] = ("local", "github", "gitlab")

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Literal, TypeVar
 
-from gitprovider._operation import Operation
-from gitprovider.changes import blob_sha, read_changes
-from gitprovider.enums import MergeMethod, NotMergeableReason, Outcome, PullRequestState, Visibility
+from gitprovider._core.edits import blob_sha, read_changes
+from gitprovider._core.operation import Operation
+from gitprovider.contract import TreeEntry
 from gitprovider.errors import (
     AlreadyExistsError,
     GitProviderError,
@@ -20,6 +20,8 @@ from gitprovider.errors import (
     InvalidRequestError,
     NotFoundError,
     NotMergeableError,
+    NotMergeableReason,
+    Outcome,
     PermissionDeniedError,
     ProviderUnavailableError,
     UnexpectedResponseError,
@@ -31,12 +33,14 @@ from gitprovider.models import (
     Commit,
     DeleteFile,
     FileChange,
+    MergeMethod,
     MergeResult,
     MoveFile,
     PullRequest,
+    PullRequestState,
     Repo,
+    Visibility,
 )
-from gitprovider.state import TreeEntry
 
 _T = TypeVar("_T")
 

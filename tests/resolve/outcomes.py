@@ -11,16 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from gitprovider import (
-    BranchProtection,
-    GitProviderError,
-    MergeMethod,
-    Outcome,
-    PutFile,
-    Verdict,
-    Visibility,
-    resolve,
-)
+from gitprovider import BranchProtection, GitProviderError, MergeMethod, Outcome, PutFile, Verdict, Visibility, resolve
 from gitprovider.fakes.faults import Fault
 from tests.resolve import calls
 from tests.resolve.calls import Call

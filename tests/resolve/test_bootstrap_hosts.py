@@ -12,11 +12,11 @@ import pytest
 import responses
 
 from gitprovider import BootstrapReport, PullRequestState, bootstrap
+from gitprovider.contract import InspectableProvider
 from gitprovider.fakes.faults import FaultyHost, Journal
 from gitprovider.fakes.host import Face, Request, Response
 from gitprovider.fakes.mount import mount
 from gitprovider.local import Forge
-from gitprovider.resolve import InspectableProvider
 from tests.resolve.hosts import Kind, face_of, provider_of, tree_of
 from tests.resolve.test_bootstrap import SENT, STEPS, a_directory
 

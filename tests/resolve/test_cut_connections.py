@@ -11,10 +11,10 @@ from typing import Literal
 import pytest
 
 from gitprovider import GitProviderError, Outcome, Verdict, resolve
+from gitprovider.contract import InspectableProvider
 from gitprovider.fakes.faults import FaultyHost
 from gitprovider.fakes.serve import serving
 from gitprovider.local import Forge
-from gitprovider.resolve import InspectableProvider
 from tests.resolve import calls
 from tests.resolve.hosts import Kind, everything, face_of, given_project, provider_of
 from tests.resolve.outcomes import CALLS

@@ -39,7 +39,7 @@ from gitprovider import (
     ensure_pull_request,
     ensure_repo,
 )
-from gitprovider.changes import blob_sha
+from gitprovider._core.edits import blob_sha
 from gitprovider.ensure import Settling, look_files
 from gitprovider.local import LocalProvider
 from tests.resolve.memory import Clock, Fault, MemoryProvider

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from gitprovider import Branch, BranchProtection, Intent, NotFoundError, Outcome, ProviderUnavailableError, Step
-from gitprovider._json import envelope, plain
+from gitprovider._core.json import envelope, plain
 
 
 def test_values_become_plain() -> None:

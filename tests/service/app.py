@@ -22,16 +22,10 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 import gitprovider
-from gitprovider import (
-    GitProviderError,
-    Intent,
-    Outcome,
-    PutFile,
-    errors,
-)
+from gitprovider import GitProviderError, Intent, Outcome, PutFile, errors
 from gitprovider.aio import AsyncGitProvider
 from gitprovider.connect import Provider, connect
-from gitprovider.resolve import InspectableProvider
+from gitprovider.contract import InspectableProvider
 
 TEMPLATE = {"README.md": b"# From the template\n", "run.sh": b"#!/bin/sh\nexit 0\n"}
 

@@ -15,8 +15,8 @@ import httpx
 import pytest
 
 from gitprovider.fakes.faults import FaultScript, FaultyHost, Journal
-from gitprovider.fakes.github_face import GitHubFace
-from gitprovider.fakes.gitlab_face import GitLabFace, most_permissive
+from gitprovider.fakes.github.server import GitHubFace
+from gitprovider.fakes.gitlab.server import GitLabFace, most_permissive
 from gitprovider.fakes.serve import serving
 from gitprovider.local import Forge
 

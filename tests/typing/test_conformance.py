@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gitprovider.contract import GitProviderContract
+from gitprovider.contract import GitProviderContract, HostState
 from gitprovider.github import GitHubProvider
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.local import LocalProvider
-from gitprovider.state import HostState
 from gitprovider.testing import Rig
 from tests.rigs import GitHubRig, GitLabRig, LocalRig
 

@@ -13,7 +13,8 @@ import threading
 from typing import Any
 
 from gitprovider import PutFile
-from gitprovider.local import Forge, records
+from gitprovider.local import Forge
+from gitprovider.local import database as records
 
 REPO = "acme/widgets"
 

@@ -19,13 +19,7 @@ from types import FrameType
 from typing import Any
 
 import gitprovider.local
-from gitprovider import (
-    AlreadyExistsError,
-    NotFoundError,
-    PullRequestState,
-    PutFile,
-    optional,
-)
+from gitprovider import AlreadyExistsError, NotFoundError, PullRequestState, PutFile, optional
 from gitprovider.local import LocalProvider
 
 REPO = "acme/widgets"

@@ -9,14 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from gitprovider import (
-    Author,
-    BranchProtection,
-    Outcome,
-    ProviderUnavailableError,
-    PullRequestState,
-    Visibility,
-)
+from gitprovider import Author, BranchProtection, Outcome, ProviderUnavailableError, PullRequestState, Visibility
 
 # A file is its content and its mode; a tree is every file by its path.
 Blob = tuple[bytes, str]

@@ -41,10 +41,10 @@ from gitprovider import (
     TreeEntry,
     UnsupportedOptionError,
     Visibility,
-    arguments,
     checks,
     with_retry,
 )
+from gitprovider import mutations as arguments
 
 from .host import TOY, Blob, ToyCommit, ToyHost, ToyPull, ToyRepo, Tree
 

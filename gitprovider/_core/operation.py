@@ -1,0 +1,215 @@
+"""One running call of a provider: its steps, what is known of its outcome, and the error that leaves it.
+
+Every provider's method runs inside an :class:`Operation`. Each step is one translating block::
+
+    with op.before("read source"):      # nothing visible has happened: an error here is NOT_APPLIED
+        ...
+    with op.effect("create ref"):       # THE effect step: an error is NOT_APPLIED or UNKNOWN, by its cause
+        ...
+        op.done("create ref", branch)   # acknowledged
+    with op.after("add labels"):        # the effect is there: an error is PARTIAL, `completed` has what was done
+        ...
+
+Whatever is raised inside a block leaves it as a GitProviderError with all its attributes set.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, Self
+
+from gitprovider.errors import GitProviderError, Outcome, Step
+from gitprovider.events import Hook, OperationEvent, emit
+from gitprovider.intent import Intent
+from gitprovider.models import BranchProtection
+
+# Turns what a step raised into the library's error. Its `outcome` says what is known had this been the effect step.
+Translate = Callable[[Exception, "Operation"], GitProviderError]
+
+
+def plain_rules(rules: BranchProtection) -> dict[str, Any]:
+    """A protection as JSON values, for an intent."""
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in dataclasses.asdict(rules).items()}
+
+
+class Operation:
+    """One call. A context manager: leaving it reports the operation to the hook.
+
+    Attributes:
+        name, provider, host, repo: whose call it is.
+        step: the name of the running or last step.
+        completed: the steps that were acknowledged.
+        intent: for a mutation, what is known so far; None for a read.
+        requests, attempt: counters that the transport keeps for events.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        repo: str,
+        *,
+        provider: str,
+        host: str,
+        translate: Translate,
+        mutation: bool = False,
+        hook: Hook | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self.name = name
+        self.repo = repo
+        self.provider = provider
+        self.host = host
+        self.hook = hook
+        self.clock = clock
+        self.step = name
+        self.completed: tuple[Step, ...] = ()
+        self.intent = Intent(operation=name, provider=provider, repo=repo) if mutation else None
+        self.requests = 0
+        self.attempt = 1
+        self._translate = translate
+        self._now = now
+        self._sent = False
+        self._started = clock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
+        if self.hook is None:
+            return
+        if self._sent and error is not None and not isinstance(error, Exception):
+            self.note(lost_at=self._now())
+        outcome = None
+        if isinstance(error, GitProviderError):
+            outcome = error.outcome
+        elif error is not None and self.intent is not None:
+            # Ctrl+C or a cancellation: nobody read the answer of what was sent.
+            outcome = Outcome.PARTIAL if self.completed else Outcome.UNKNOWN if self._sent else Outcome.NOT_APPLIED
+        emit(
+            self.hook,
+            OperationEvent(
+                operation=self.name,
+                provider=self.provider,
+                host=self.host,
+                repo=self.repo,
+                duration=self.clock() - self._started,
+                requests=self.requests,
+                error=kind.__name__ if kind else None,
+                outcome=outcome,
+                intent=self._evidence() if kind else None,
+            ),
+        )
+
+    def note(self, **known: Any) -> None:
+        """Add to the intent what is known now. Protections may be given as values."""
+        if self.intent is None:
+            return
+        plain: dict[str, Any] = {k: plain_rules(v) if isinstance(v, BranchProtection) else v for k, v in known.items()}
+        self.intent = dataclasses.replace(self.intent, **plain)
+
+    def done(self, step: str, value: Any) -> None:
+        """Record that a step with a visible effect was acknowledged, and what it produced."""
+        self.completed = (*self.completed, Step(step, value))
+
+    def result(self, step: str) -> Any:
+        """The value of the completed step of that name."""
+        return next(done.value for done in reversed(self.completed) if done.name == step)
+
+    @contextmanager
+    def before(self, step: str) -> Iterator[None]:
+        """A step that leaves nothing a user of the host can see."""
+        with self._translated(step):
+            yield
+
+    @contextmanager
+    def effect(self, step: str) -> Iterator[None]:
+        """The effect step. ``sent_at`` of the intent is set when it begins."""
+        self._sent = True
+        self.note(sent_at=self._now())
+        with self._translated(step, effect=True):
+            yield
+
+    @contextmanager
+    def after(self, step: str) -> Iterator[None]:
+        """A step after the effect was acknowledged."""
+        with self._translated(step, effect=True):
+            yield
+
+    @contextmanager
+    def _translated(self, step: str, *, effect: bool = False) -> Iterator[None]:
+        self.step = step
+        handled = sys.exception()
+        try:
+            yield
+        except Exception as exc:
+            _part(exc, handled)
+            error = self._finished(exc, step, effect)
+            # Frames of the SDK hold the Authorization header; so the cause keeps its type and text alone.
+            cause = error.__cause__ if error is exc or error.__cause__ is not None else exc
+            bare(exc)
+            raise error.with_traceback(None) from (bare(cause) if cause is not None else None)
+
+    def _finished(self, exc: Exception, step: str, effect: bool) -> GitProviderError:
+        error = exc if isinstance(exc, GitProviderError) else self._translate(exc, self)
+        error.provider = error.provider or self.provider
+        error.operation = self.name
+        error.repo = error.repo or self.repo
+        error.failed_step = step
+        error.completed = self.completed
+        if effect and error.outcome is Outcome.UNKNOWN:
+            self.note(lost_at=self._now())
+        if self.completed:
+            error.outcome = Outcome.PARTIAL
+        elif not effect:
+            error.outcome = Outcome.NOT_APPLIED
+        error.intent = self._evidence()
+        return error
+
+    def _evidence(self) -> Intent | None:
+        if self.intent is None:
+            return None
+        return dataclasses.replace(self.intent, steps=tuple(done.name for done in self.completed))
+
+
+def chain(exc: BaseException) -> Iterator[BaseException]:
+    """``exc`` and every exception that it came from or holds, each once."""
+    seen: set[int] = set()
+    stack: list[BaseException | None] = [exc]
+    while stack:
+        link = stack.pop()
+        if link is None or id(link) in seen:
+            continue
+        seen.add(id(link))
+        yield link
+        reason = getattr(link, "reason", None)  # urllib3's MaxRetryError keeps what it gave up on here
+        stack += [link.__cause__, link.__context__, reason if isinstance(reason, BaseException) else None]
+        stack += [arg for arg in link.args if isinstance(arg, BaseException)]
+
+
+def _part(exc: BaseException, handled: BaseException | None) -> None:
+    """Cut ``exc`` off from what the caller was handling when the step began.
+
+    A call made in an ``except`` block has that block's exception at the end of its chain. It is no part of what went
+    wrong here: a refused connection there is no refused connection here, and its texts and frames are the caller's.
+    """
+    if handled is None:
+        return
+    for link in chain(exc):
+        if link.__context__ is handled:
+            link.__context__ = None
+
+
+def bare(exc: BaseException) -> BaseException:
+    """``exc`` and its whole chain, without tracebacks, requests and responses, and with no way back to them."""
+    for link in chain(exc):
+        link.__traceback__ = None
+        for attribute in ("request", "response", "pool", "conn"):
+            if attribute in vars(link):  # asked of the class, urllib3's deprecated properties would warn
+                vars(link)[attribute] = None
+    return exc

@@ -1,0 +1,42 @@
+"""Rulesets: kept in a repository's settings, shown by ``rules/branches``, and enforced for everybody."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gitprovider.fakes.github.answers import Refusal
+from gitprovider.local.database import RepoRecord
+from gitprovider.local.rules import matches
+
+# A repository's setting: a list of {"pattern": …, "rules": [{"type": …, "parameters": {…}}, …]}.
+KEY = "rulesets"
+
+_REASONS = {
+    "pull_request": "Changes must be made through a pull request.",
+    "creation": "Cannot create ref due to creations being restricted.",
+    "update": "Cannot update this protected ref.",
+    "deletion": "Cannot delete this protected ref.",
+    "non_fast_forward": "Cannot force-push to this branch",
+    "merge_queue": "Changes must be made through the merge queue",
+}
+
+
+def rules_for(record: RepoRecord, branch: str) -> list[dict[str, Any]]:
+    """The rules that hold for a branch, with the ruleset that each comes from."""
+    return [
+        {**rule, "ruleset_source_type": "Repository", "ruleset_source": record.path, "ruleset_id": number}
+        for number, ruleset in enumerate(record.settings.get(KEY, ()), start=1)
+        if matches(ruleset["pattern"], branch)
+        for rule in ruleset["rules"]
+    ]
+
+
+def enforce(record: RepoRecord, branch: str, *kinds: str, fact: str = "gh-rule-violation") -> None:
+    """Refuse what one of these kinds of rules forbids.
+
+    Raises:
+        Refusal: by ``fact``.
+    """
+    for rule in rules_for(record, branch):
+        if rule["type"] in kinds:
+            raise Refusal(fact, reason=_REASONS[rule["type"]])

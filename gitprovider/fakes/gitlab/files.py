@@ -1,0 +1,374 @@
+"""Commits, trees and files on the GitLab face: https://docs.gitlab.com/api/commits/ ."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pygit2
+from pygit2.enums import SortMode
+
+from gitprovider.errors import AlreadyExistsError, ConflictError
+from gitprovider.fakes.gitlab import answers
+from gitprovider.fakes.gitlab import bodies as gitlab_json
+from gitprovider.fakes.gitlab.answers import Refusal, invalid, reply
+from gitprovider.fakes.gitlab.call import Call
+from gitprovider.fakes.gitlab.rules import Guard
+from gitprovider.fakes.host import Response
+from gitprovider.local.database import RepoRecord
+from gitprovider.local.git import BareRepository, opened
+from gitprovider.models import Author
+
+Tree = dict[str, tuple[str, str]]
+
+_ACTIONS = ("create", "update", "delete", "move", "chmod")
+_FILE_EXISTS = ("A file with this name already exists", "gl-commit-file-exists")
+_FILE_MISSING = ("A file with this name doesn't exist", "gl-commit-file-missing")
+_DIRECTORY_EXISTS = ("A directory with this name already exists", "gl-commit-directory-exists")
+_TRAVERSAL = ("Path cannot include directory traversal", "gl-commit-path")
+
+
+def resolve(repository: BareRepository, record: RepoRecord, ref: str) -> pygit2.Commit | None:
+    """The commit that a branch's name, ``HEAD``, or a sha of at least seven digits stands for."""
+    name = record.default_branch if ref == "HEAD" else ref.removeprefix("refs/heads/")
+    if head := repository.head(name):
+        return repository.commit(head)
+    if not re.fullmatch(r"[0-9a-f]{7,40}", ref):
+        return None
+    try:
+        found: Any = repository.git.revparse_single(ref)
+    except (KeyError, ValueError):
+        return None
+    return found if isinstance(found, pygit2.Commit) else None
+
+
+def last_commit(repository: BareRepository, head: pygit2.Commit, path: str) -> pygit2.Commit | None:
+    """The last commit up to ``head`` that changed ``path``, or None when there is nothing at the path."""
+    if repository.entry(head.tree, path) is None:
+        return None
+    for commit in repository.git.walk(head.id, SortMode.TOPOLOGICAL):
+        here = repository.entry(commit.tree, path)
+        if all(repository.entry(parent.tree, path) != here for parent in commit.parents):
+            return commit
+    return None
+
+
+# commits
+
+
+def get_commit(call: Call, project: str, sha: str) -> Response:
+    """A commit by its sha or a branch's name."""
+    record = call.project(project)
+    with opened(record.git_dir, record.path) as repository:
+        found = resolve(repository, record, sha)
+        if found is None:
+            raise answers.missing("Commit", "gl-commit-missing")
+        return reply(gitlab_json.commit_detail(call.site, record, found), "gl-commit")
+
+
+def list_refs(call: Call, project: str, sha: str) -> Response:
+    """The branches that contain a commit. The forge has no tags, so ``type=tag`` is an empty list."""
+    record = call.project(project)
+    kind = call.choice("type", ("branch", "tag", "all")) or "all"
+    with opened(record.git_dir, record.path) as repository:
+        found = resolve(repository, record, sha)
+        if found is None:
+            raise answers.missing("Commit", "gl-commit-missing")
+        branches = repository.branches() if kind != "tag" else []
+        names = [name for name, head in branches if repository.contains(str(found.id), head)]
+    return call.page([{"type": "branch", "name": name} for name in names], "gl-commit-refs", id=record.id, type=kind)
+
+
+def compare(call: Call, project: str) -> Response:
+    """The commits and files that ``to`` has and ``from`` does not have."""
+    record = call.project(project)
+    source, target = call.need("from", "to")
+    with opened(record.git_dir, record.path) as repository:
+        ends = [resolve(repository, record, ref) for ref in (source, target)]
+        if ends[0] is None or ends[1] is None:
+            raise answers.missing("Ref", "gl-compare-missing")
+        old, new = str(ends[0].id), str(ends[1].id)
+        commits = [gitlab_json.commit(call.site, record, found) for found in repository.commits_between(old, new)]
+        base = repository.merge_base(old, new)
+        before = repository.files(repository.commit(base).tree) if base else {}
+        after = repository.files(ends[1].tree)
+        body = {
+            "commit": commits[-1] if commits else None,
+            "commits": commits,
+            "diffs": [
+                _diff(path, before.get(path), after.get(path))
+                for path in sorted(before.keys() | after.keys())
+                if before.get(path) != after.get(path)
+            ],
+            "compare_timeout": False,
+            "compare_same_ref": source == target,
+            "web_url": f"{call.site}/{record.path}/-/compare/{source}...{target}",
+        }
+    return reply(body, "gl-compare")
+
+
+def _diff(path: str, before: Any, after: Any) -> dict[str, Any]:
+    # A collapsed diff, as GitLab answers where the text would be too long: the fields around it are what is compared.
+    return {
+        "old_path": path,
+        "new_path": path,
+        "a_mode": before.mode if before else "0",
+        "b_mode": after.mode if after else "0",
+        "new_file": before is None,
+        "renamed_file": False,
+        "deleted_file": after is None,
+        "generated_file": None,
+        "collapsed": True,
+        "too_large": False,
+        "diff": "",
+    }
+
+
+def create_commit(call: Call, project: str) -> Response:
+    """One commit of many actions, on the branch as it is when the request is worked on."""
+    record = call.writable(project)
+    branch, message = call.need("branch", "commit_message")
+    actions = _actions(call)
+    if not Guard(call.face, record.path).may("push", branch):
+        raise answers.forbidden("gl-push-denied", "You are not allowed to push into this branch")
+    _check_push_rules(call, message)
+    base, old = _start(call, record, branch)
+    if base is None:
+        _check_first(actions)
+    before: Tree = {p: (e.sha, e.mode) for p, e in call.forge.read_tree(record.path, base).items()} if base else {}
+    after = dict(before)
+    for action in actions:
+        _check_unchanged(record, base, action)
+        _apply(call, record.path, after, action)
+    changed = {path: after.get(path) for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+    forge = call.forge
+    sha = forge.write_commit(
+        record.path,
+        tree=forge.write_tree(record.path, forge.read_commit(record.path, base).tree if base else None, changed),
+        parents=[base] if base else [],
+        message=message,
+        author=_author(call),
+        committer=call.face.identity,
+    )
+    _publish(call, record, branch, sha, old)
+    with opened(record.git_dir, record.path) as repository:
+        body = gitlab_json.commit_detail(call.site, record, repository.commit(sha))
+    return reply(body, "gl-commit-created", status=201, effect=True)
+
+
+def _actions(call: Call) -> list[Mapping[str, Any]]:
+    actions = call.params.get("actions")
+    if actions is None:
+        raise invalid("actions is missing", "gl-param-missing")
+    if not isinstance(actions, list) or not all(isinstance(one, dict) for one in actions):
+        raise invalid("actions is invalid")
+    for index, action in enumerate(actions):
+        if action.get("action") not in _ACTIONS:
+            raise invalid(f"actions[{index}][action] does not have a valid value")
+        needed = ["file_path", *({"update": ["content"], "move": ["previous_path"]}.get(action["action"], []))]
+        for name in needed:
+            if action.get(name) is None:
+                raise invalid(f"actions[{index}][{name}] is missing", "gl-param-missing")
+    return actions
+
+
+def _check_first(actions: list[Mapping[str, Any]]) -> None:
+    for action in actions:
+        if action["action"] != "create":
+            raise Refusal(400, f"No files to {action['action']}.", "gl-commit-empty-project")
+
+
+def _check_push_rules(call: Call, message: str) -> None:
+    pattern = call.face.commit_message_pattern
+    if pattern is not None and not re.search(pattern, message):
+        raise Refusal(400, f"Commit message does not follow the pattern '{pattern}'", "gl-push-rule")
+
+
+def _start(call: Call, record: RepoRecord, branch: str) -> tuple[str | None, str | None]:
+    """The commit to build on, and what the branch points at now; None where there is nothing."""
+    heads = dict(call.forge.branches(record.path))
+    start = call.text("start_branch") or branch
+    if heads and not call.text("start_sha") and start not in heads:
+        text = "You can only create or edit files when you are on a branch"
+        raise Refusal(400, text, "gl-commit-no-branch")
+    if branch in heads and (call.text("start_sha") or start != branch) and not call.flag("force"):
+        text = f"A branch called '{branch}' already exists. Switch to that branch in order to make changes"
+        raise Refusal(400, text, "gl-commit-branch-exists")
+    base = heads.get(start)
+    if sha := call.text("start_sha"):
+        with opened(record.git_dir, record.path) as repository:
+            found = resolve(repository, record, sha)
+        if found is None:
+            raise Refusal(400, f"Cannot find start_sha '{sha}'", "gl-commit-start-missing")
+        base = str(found.id)
+    return base, heads.get(branch)
+
+
+def _check_unchanged(record: RepoRecord, base: str | None, action: Mapping[str, Any]) -> None:
+    """``last_commit_id``: the file's last commit on the branch must be its last commit as of that one."""
+    seen = action.get("last_commit_id")
+    if base is None or seen is None or action["action"] not in ("update", "move", "delete"):
+        return
+    path = str(action.get("previous_path") or action["file_path"])
+    with opened(record.git_dir, record.path) as repository:
+        then = resolve(repository, record, str(seen))
+        now = last_commit(repository, repository.commit(base), path)
+        was = last_commit(repository, then, path) if then is not None else None
+        if now is not None and was is not None and now.id != was.id:
+            text = f"The file has changed since you started editing it: {path}"
+            raise Refusal(400, text, "gl-commit-file-changed")
+
+
+def _apply(call: Call, repo: str, tree: Tree, action: Mapping[str, Any]) -> None:
+    """One action on the tree as the actions before it have left it."""
+    kind, path = str(action["action"]), str(action["file_path"])
+    _check_path(path)
+    if kind in ("create", "move"):
+        _check_free(tree, path)
+    source = str(action["previous_path"]) if kind == "move" else path
+    if kind != "create" and source not in tree:
+        raise Refusal(400, *_FILE_MISSING)
+    held = tree.pop(source) if kind in ("move", "delete") else tree.get(path, ("", "100644"))
+    if kind == "delete":
+        return
+    if kind == "chmod":
+        tree[path] = (held[0], "100755" if _truth(action.get("execute_filemode")) else "100644")
+    elif kind == "move" and action.get("content") is None:
+        tree[path] = held
+    else:
+        tree[path] = (call.forge.write_blob(repo, _content(action)), held[1])
+
+
+def _check_path(path: str) -> None:
+    parts = path.split("/")
+    if not path:
+        raise Refusal(400, "You must provide a file path", "gl-commit-path")
+    if ".." in parts:
+        raise Refusal(400, *_TRAVERSAL)
+    if any(part in ("", ".") or part.lower() == ".git" for part in parts):
+        raise Refusal(400, f"invalid path: '{path}'", "gl-commit-path")
+
+
+def _check_free(tree: Tree, path: str) -> None:
+    parts = path.split("/")
+    if any("/".join(parts[:depth]) in tree for depth in range(1, len(parts) + 1)):
+        raise Refusal(400, *_FILE_EXISTS)
+    if any(other.startswith(f"{path}/") for other in tree):
+        raise Refusal(400, *_DIRECTORY_EXISTS)
+
+
+def _content(action: Mapping[str, Any]) -> bytes:
+    text = str(action.get("content") or "")
+    if action.get("encoding", "text") != "base64":
+        return text.encode()
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise Refusal(400, "illegal base64 data", "gl-commit-base64") from None
+
+
+def _truth(value: Any) -> bool:
+    return str(value).lower() in ("true", "1")
+
+
+def _author(call: Call) -> Author:
+    mine = call.face.identity
+    return Author(name=call.text("author_name") or mine.name, email=call.text("author_email") or mine.email)
+
+
+def _publish(call: Call, record: RepoRecord, branch: str, sha: str, old: str | None) -> None:
+    if old is None:
+        try:
+            call.forge.create_branch(record.path, branch, sha)
+        except (AlreadyExistsError, ConflictError):
+            text = f"Could not update refs/heads/{branch}. Please refresh and try again."
+            raise Refusal(400, text, "gl-commit-moved") from None
+        call.face.branch_made(record, branch)
+        return
+    force = bool(call.flag("force"))
+    call.forge.move_branch(record.path, branch, sha, expected=old, force=force, bypass=True)
+
+
+# trees and files
+
+
+def list_tree(call: Call, project: str) -> Response:
+    """The directories and files at a ref; ``recursive`` for all below them."""
+    record = call.project(project)
+    path = call.text("path").strip("/")
+    with opened(record.git_dir, record.path) as repository:
+        found = resolve(repository, record, call.text("ref", "HEAD"))
+        top: Any = found.tree if found is not None else None
+        if top is not None and path:
+            entry = repository.entry(top, path)
+            top = repository.find(entry.sha) if entry is not None else None
+        if not isinstance(top, pygit2.Tree):
+            raise answers.missing("Tree", "gl-tree-missing")
+        rows = _rows(top, f"{path}/" if path else "", recursive=bool(call.flag("recursive")))
+    keys = {name: call.params[name] for name in ("path", "ref", "recursive") if name in call.params}
+    return call.page(rows, "gl-tree", id=record.id, **keys)
+
+
+def _rows(tree: pygit2.Tree, prefix: str, *, recursive: bool) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for entry in tree:
+        path = f"{prefix}{entry.name}"
+        mode = f"{int(entry.filemode):06o}"
+        kind = {"040000": "tree", "160000": "commit"}.get(mode, "blob")
+        rows.append({"id": str(entry.id), "name": entry.name, "type": kind, "path": path, "mode": mode})
+        if recursive and isinstance(entry, pygit2.Tree):
+            rows += _rows(entry, f"{path}/", recursive=True)
+    return rows
+
+
+def _file(call: Call, project: str, path: str) -> tuple[dict[str, Any], bytes]:
+    record = call.project(project)
+    [ref] = call.need("ref")
+    with opened(record.git_dir, record.path) as repository:
+        head = resolve(repository, record, ref)
+        if head is None:
+            raise answers.missing("Commit", "gl-file-commit-missing")
+        entry = repository.entry(head.tree, path)
+        blob = repository.find(entry.sha) if entry is not None else None
+        if entry is None or not isinstance(blob, pygit2.Blob):
+            raise answers.missing("File", "gl-file-missing")
+        last = last_commit(repository, head, path) or head
+        facts = {
+            "file_name": path.rpartition("/")[2],
+            "file_path": path,
+            "size": blob.size,
+            "encoding": "base64",
+            "content_sha256": hashlib.sha256(blob.data).hexdigest(),
+            "ref": ref,
+            "blob_id": str(blob.id),
+            "commit_id": str(head.id),
+            "last_commit_id": str(last.id),
+            "execute_filemode": entry.mode == "100755",
+        }
+        return facts, blob.data
+
+
+def get_file(call: Call, project: str, path: str) -> Response:
+    """A file with its content."""
+    facts, data = _file(call, project, path)
+    return reply({**facts, "content": base64.b64encode(data).decode()}, "gl-file")
+
+
+def head_file(call: Call, project: str, path: str) -> Response:
+    """A file's facts as headers."""
+    facts, _ = _file(call, project, path)
+    named = {f"X-Gitlab-{name.replace('_', '-').title()}": str(value) for name, value in facts.items()}
+    named["X-Gitlab-Execute-Filemode"] = str(facts["execute_filemode"]).lower()
+    return reply(None, "gl-file-head", headers=named)
+
+
+def get_raw_file(call: Call, project: str, path: str) -> Response:
+    """A file's bytes as they are; the ref is the default branch when none is given."""
+    call.params = {"ref": "HEAD", **call.params}
+    facts, data = _file(call, project, path)
+    headers = {"Content-Type": "text/plain", "X-Gitlab-Blob-Id": facts["blob_id"]}
+    return Response(status=200, headers=headers, body=data, fact="gl-file-raw")

@@ -1,0 +1,363 @@
+"""Merge requests on the GitLab face: https://docs.gitlab.com/api/merge_requests/ ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from gitprovider.errors import (
+    AlreadyExistsError,
+    GitProviderError,
+    NotFoundError,
+    NotMergeableError,
+    NotMergeableReason,
+)
+from gitprovider.fakes.gitlab import answers
+from gitprovider.fakes.gitlab import bodies as gitlab_json
+from gitprovider.fakes.gitlab import quick_actions as gitlab_quick
+from gitprovider.fakes.gitlab.answers import Refusal, invalid, reply
+from gitprovider.fakes.gitlab.call import Call
+from gitprovider.fakes.gitlab.rules import Guard
+from gitprovider.fakes.host import Response
+from gitprovider.local.database import PullRecord, RepoRecord
+from gitprovider.models import MergeMethod, PullRequestState
+
+_STATES = {PullRequestState.OPEN: "opened", PullRequestState.CLOSED: "closed", PullRequestState.MERGED: "merged"}
+_STATUS = {
+    NotMergeableReason.REVIEWS: "not_approved",
+    NotMergeableReason.CONFLICT: "conflict",
+    NotMergeableReason.METHOD: "need_rebase",
+    NotMergeableReason.CHECKS: "ci_must_pass",
+}
+_SQUASH_NEEDED = "This project requires squashing commits when merge requests are accepted."
+
+
+# what holds
+
+
+def _found(call: Call, record: RepoRecord, iid: str) -> PullRecord:
+    try:
+        return call.forge.pull_request(record.path, int(iid) if iid.isdecimal() and len(iid) < 19 else 0)
+    except NotFoundError:
+        raise answers.record_missing("gl-mr-missing") from None
+
+
+def _is_linear(record: RepoRecord) -> bool:
+    return str(gitlab_json.setting(record, "merge_method")) != "merge"
+
+
+def _squashes(record: RepoRecord, pull: PullRecord) -> bool:
+    """``squash_on_merge``: the project's option decides, and leaves the rest to the merge request's own flag."""
+    option = gitlab_json.setting(record, "squash_option")
+    return {"always": True, "never": False}.get(option, bool(pull.settings.get("squash")))
+
+
+def _status(call: Call, record: RepoRecord, pull: PullRecord) -> str:
+    """``detailed_merge_status``: the first check that fails, in GitLab's order."""
+    if pull.state is not PullRequestState.OPEN:
+        return "not_open"
+    if call.face.is_checking(record, pull):
+        return "checking"
+    method = MergeMethod.REBASE if _is_linear(record) else MergeMethod.MERGE
+    reason = call.forge.mergeability(record.path, pull.number, method=method)
+    forge = call.forge
+    if reason is NotMergeableReason.DRAFT:
+        return "draft_status"
+    # An open one that the forge calls closed has lost a branch.
+    if reason is NotMergeableReason.CLOSED or forge.contains(record.path, pull.head_sha, pull.target_branch):
+        return "commits_status"
+    if forced := call.face.merge_statuses.get((record.path, pull.number)):
+        return forced
+    diverged = _is_linear(record) and not forge.contains(record.path, pull.base_sha, pull.source_branch)
+    if diverged and reason in (None, NotMergeableReason.METHOD, NotMergeableReason.CHECKS):
+        return "need_rebase"
+    return "mergeable" if reason is None else _STATUS[reason]
+
+
+def _shown(
+    call: Call, record: RepoRecord, pull: PullRecord, status: str, *, state: str | None = None
+) -> dict[str, Any]:
+    prefix = pull.settings.get("draft_prefix", "Draft: ") if pull.draft else ""
+    face = call.face
+    return gitlab_json.merge_request(
+        call.site,
+        record,
+        pull,
+        title=f"{prefix}{pull.title}",
+        draft=pull.draft,
+        state=state or _STATES[pull.state],
+        status=status,
+        author=gitlab_json.user(call.site, face.username, face.users[face.username]),
+        reviewers=[gitlab_json.user(call.site, name, face.user_id(name)) for name in pull.reviewers],
+        squash_on_merge=_squashes(record, pull),
+    )
+
+
+# reading
+
+
+def get_merge_request(call: Call, project: str, iid: str) -> Response:
+    """One merge request. Reading it is what makes GitLab compute whether it can be merged."""
+    record = call.project(project)
+    pull = _found(call, record, iid)
+    if call.face.seen_locked(record, pull):
+        return reply(_shown(call, record, pull, "not_open", state="locked"), "gl-mr-locked")
+    status = _status(call, record, pull)
+    call.face.note_read(record, pull)
+    fact = "gl-mr-checking" if status == "checking" else "gl-mr"
+    return reply(_shown(call, record, pull, status), fact)
+
+
+def list_merge_requests(call: Call, project: str) -> Response:
+    """The project's merge requests by the time of their creation, newest first unless asked otherwise."""
+    record = call.project(project)
+    state = call.choice("state", ("opened", "closed", "locked", "merged", "all")) or "all"
+    source, target = call.text("source_branch") or None, call.text("target_branch") or None
+    call.choice("order_by", ("created_at",))
+    rising = call.choice("sort", ("asc", "desc")) == "asc"
+    found = [
+        pull
+        for pull in call.forge.pull_requests(record.path, source_branch=source, target_branch=target)
+        if state in ("all", _STATES[pull.state])
+    ]
+    return call.page(
+        found[::-1] if rising else found,
+        "gl-mrs",
+        show=lambda pull: _shown(call, record, pull, _status(call, record, pull)),
+        id=record.id,
+        state=state,
+    )
+
+
+# opening and changing
+
+
+def _titled(title: str) -> dict[str, Any]:
+    """A title as the forge keeps it: without the prefix, which is kept beside it."""
+    plain = gitlab_quick.without_prefix(title)
+    return {"title": plain, "draft": plain != title, "prefix": title[: len(title) - len(plain)]}
+
+
+def _reviewers(call: Call, named: list[str]) -> list[str]:
+    """Who becomes a reviewer. Numbers that may not read the project are dropped, and the free tier keeps one."""
+    names = {number: name for name, number in call.face.users.items() if name not in call.face.outsiders}
+    numbers = call.words("reviewer_ids") or []
+    if not all(number.isdecimal() for number in numbers):
+        raise invalid("reviewer_ids is invalid")
+    asked = [names[int(number)] for number in numbers if int(number) in names]
+    everyone = list(dict.fromkeys([*asked, *(name for name in named if name in names.values())]))
+    return everyone if call.face.premium else everyone[:1]
+
+
+def create_merge_request(call: Call, project: str) -> Response:
+    """Open a merge request. The description's quick actions are executed and taken out."""
+    record = call.writable(project)
+    title, source, target = call.need("title", "source_branch", "target_branch")
+    done = gitlab_quick.executed(title, call.text("description"))
+    target = done.target_branch or target
+    _check_branches(call, record, source, target)
+    titled = _titled(done.title)
+    try:
+        pull = call.forge.open_pull_request(
+            record.path,
+            source_branch=source,
+            target_branch=target,
+            title=titled["title"],
+            description=done.description,
+            draft=titled["draft"],
+            labels=tuple(dict.fromkeys([*(call.words("labels") or []), *done.labels])),
+            reviewers=tuple(_reviewers(call, done.reviewers)),
+            allow_empty=True,
+            settings={"draft_prefix": titled["prefix"], **_chosen(call, record)},
+        )
+    except AlreadyExistsError as error:
+        text = f"Another open merge request already exists for this source branch: !{error.existing.number}"
+        raise Refusal(409, [text], "gl-mr-exists") from None
+    if done.closed:
+        pull = call.forge.update_pull_request(record.path, pull.number, state=PullRequestState.CLOSED)
+    body = _shown(call, record, pull, "not_open" if done.closed else "checking")
+    if call.face.late_sha:
+        body |= {"sha": None, "diff_refs": {"base_sha": None, "head_sha": None, "start_sha": None}}
+    return reply(body, "gl-mr-created", status=201, effect=True)
+
+
+def _chosen(call: Call, record: RepoRecord) -> dict[str, bool]:
+    """The flags that decide over a merge later: as asked, else as the project has them."""
+    squash, remove = call.flag("squash"), call.flag("remove_source_branch")
+    if squash is None:
+        squash = gitlab_json.setting(record, "squash_option") in ("default_on", "always")
+    if remove is None:
+        remove = bool(gitlab_json.setting(record, "remove_source_branch_after_merge"))
+    return {"squash": squash, "force_remove_source_branch": remove}
+
+
+def _check_branches(call: Call, record: RepoRecord, source: str, target: str) -> None:
+    if source == target:
+        text = "You can't use same project/branch for source and target"
+        raise Refusal(422, [text], "gl-mr-same-branch")
+    heads = dict(call.forge.branches(record.path))
+    for name, branch, fact in (
+        ("source_branch", source, "gl-mr-source-missing"),
+        ("target_branch", target, "gl-mr-target-missing"),
+    ):
+        if branch not in heads or call.face.seen_late(record, branch):
+            raise Refusal(400, {"message": {name: ["does not exist"]}}, fact)
+
+
+def update_merge_request(call: Call, project: str, iid: str) -> Response:
+    """Change a merge request; quick actions in a new description are executed as well."""
+    record = call.writable(project)
+    pull = _found(call, record, iid)
+    event = call.choice("state_event", ("close", "reopen"))
+    changed = _changes(call, pull)
+    if not changed and event is None:
+        names = "title, description, labels, add_labels, remove_labels, reviewer_ids, squash, state_event"
+        raise invalid(f"{names} are missing, at least one parameter must be provided", "gl-param-missing")
+    state = {"close": PullRequestState.CLOSED, "reopen": PullRequestState.OPEN, None: None}[event]
+    pull = call.forge.update_pull_request(record.path, pull.number, state=state, **changed)
+    return reply(_shown(call, record, pull, _status(call, record, pull)), "gl-mr-updated", effect=True)
+
+
+def _changes(call: Call, pull: PullRecord) -> dict[str, Any]:
+    changed: dict[str, Any] = {}
+    settings = dict(pull.settings)
+    if call.text("title"):
+        titled = _titled(call.text("title"))
+        settings["draft_prefix"] = titled.pop("prefix")
+        changed |= titled
+    done = gitlab_quick.executed(pull.title, call.text("description"))
+    if call.params.get("description") is not None:
+        changed["description"] = done.description
+    labels = call.words("labels")
+    named = [*(pull.labels if labels is None else labels), *(call.words("add_labels") or []), *done.labels]
+    gone = call.words("remove_labels") or []
+    kept = tuple(dict.fromkeys(name for name in named if name not in gone))
+    if kept != pull.labels:
+        changed["labels"] = kept
+    if call.params.get("reviewer_ids") is not None or done.reviewers:
+        changed["reviewers"] = tuple(_reviewers(call, done.reviewers))
+    for name, kept_as in (("squash", "squash"), ("remove_source_branch", "force_remove_source_branch")):
+        if (flag := call.flag(name)) is not None:
+            settings[kept_as] = flag
+    if settings != pull.settings:
+        changed["settings"] = settings
+    return changed
+
+
+# merging
+
+
+def merge(call: Call, project: str, iid: str) -> Response:
+    """Merge, in the order of checks that GitLab's newest code has: 400, 401, 409, the squash flag, 405, 422."""
+    record = call.project(project)
+    pull = _found(call, record, iid)
+    sha = call.text("sha")
+    if call.face.requires_sha and not sha:
+        raise Refusal(400, "SHA must be provided when merging", "gl-merge-sha-needed")
+    if record.archived or not Guard(call.face, record.path).may_update(pull.target_branch):
+        raise Refusal(401, "401 Unauthorized", "gl-merge-unauthorized")
+    if sha and sha != pull.head_sha:
+        text = f"SHA does not match HEAD of source branch: {pull.head_sha}"
+        raise Refusal(409, text, "gl-merge-sha")
+    flagged = bool(call.flag("squash")) and not pull.settings.get("squash")
+    if flagged:
+        pull = _keep(call, record, pull, squash=True)
+    status = _status(call, record, pull)
+    wants_auto = bool(call.flag("auto_merge") or call.flag("merge_when_pipeline_succeeds"))
+    if status in ("mergeable", "ci_must_pass", "ci_still_running") and (
+        call.face.auto_merges or (wants_auto and status != "mergeable")
+    ):
+        pull = _keep(call, record, pull, auto_merge=True)
+        return reply(_shown(call, record, pull, "ci_still_running"), "gl-merge-auto", effect=True)
+    if status != "mergeable":
+        raise Refusal(405, "405 Method Not Allowed", "gl-merge-refused", effect=flagged)
+    return _merged(call, record, pull)
+
+
+def _keep(call: Call, record: RepoRecord, pull: PullRecord, **settings: Any) -> PullRecord:
+    return call.forge.update_pull_request(record.path, pull.number, settings={**pull.settings, **settings})
+
+
+def _merged(call: Call, record: RepoRecord, pull: PullRecord) -> Response:
+    if gitlab_json.setting(record, "squash_option") == "always" and not pull.settings.get("squash"):
+        pull = _keep(call, record, pull, merge_error=_SQUASH_NEEDED)
+        if call.face.hides_merge_errors:
+            return reply(_shown(call, record, pull, "mergeable"), "gl-merge-error-hidden", effect=True)
+        raise Refusal(422, "Branch cannot be merged", "gl-merge-failed", effect=True)
+    try:
+        done = _perform(call, record, pull)
+    except (NotMergeableError, NotFoundError):
+        raise Refusal(422, "Branch cannot be merged", "gl-merge-failed") from None
+    remove = call.flag("should_remove_source_branch")
+    done["should_remove_source_branch"] = remove
+    pull = _keep(call, record, call.forge.pull_request(record.path, pull.number), merge_error=None, **done)
+    if pull.settings.get("force_remove_source_branch") if remove is None else remove:
+        _remove_source(call, record, pull)
+    if call.face.lock(record, pull):
+        return reply(_shown(call, record, pull, "not_open", state="locked"), "gl-merge-locked", effect=True)
+    return reply(_shown(call, record, pull, "not_open"), "gl-merge-done", effect=True)
+
+
+def _perform(call: Call, record: RepoRecord, pull: PullRecord) -> dict[str, Any]:
+    """Move the target branch; returns what the merge request remembers of it."""
+    forge, path = call.forge, record.path
+    fast_forward = gitlab_json.setting(record, "merge_method") == "ff"
+    message = call.text("merge_commit_message") or (
+        f"Merge branch '{pull.source_branch}' into '{pull.target_branch}'\n\n{pull.title}\n\n"
+        f"See merge request {path}!{pull.number}"
+    )
+    if not _squashes(record, pull):
+        method = MergeMethod.REBASE if fast_forward else MergeMethod.MERGE
+        text = None if fast_forward else message
+        forge.merge(path, pull.number, method=method, expected_head=pull.head_sha, message=text, bypass=True)
+        return {"fast_forward": fast_forward}
+    text = call.text("squash_commit_message") or pull.title
+    squashed = forge.merge(
+        path, pull.number, method=MergeMethod.SQUASH, expected_head=pull.head_sha, message=text, bypass=True
+    )
+    kept: dict[str, Any] = {"fast_forward": fast_forward, "squash_commit_sha": squashed.merge_commit_sha}
+    if not fast_forward:
+        kept["merge_commit_sha"] = _join(call, record, squashed, message)
+    return kept
+
+
+def _join(call: Call, record: RepoRecord, squashed: PullRecord, message: str) -> str:
+    """The merge commit that GitLab puts on top of a squash commit, in a project that merges with merge commits."""
+    forge, path, sha = call.forge, record.path, squashed.merge_commit_sha
+    assert sha is not None
+    tree = forge.read_commit(path, sha).tree
+    top = forge.write_commit(
+        path,
+        tree=tree,
+        parents=[squashed.base_sha, sha],
+        message=message,
+        author=call.face.identity,
+        committer=call.face.identity,
+    )
+    forge.move_branch(path, squashed.target_branch, top, expected=sha, bypass=True)
+    return top
+
+
+def _remove_source(call: Call, record: RepoRecord, pull: PullRecord) -> None:
+    """Delete the source branch, as GitLab does after a merge: silently not, where that is not allowed."""
+    branch = pull.source_branch
+    if branch == record.default_branch or Guard(call.face, record.path).covers(branch):
+        return
+    with suppress(GitProviderError):
+        call.forge.delete_branch(record.path, branch, expected=pull.head_sha, bypass=True)
+
+
+def approve(call: Call, project: str, iid: str) -> Response:
+    """Approve a merge request as the token's user."""
+    record = call.writable(project)
+    pull = _found(call, record, iid)
+    call.forge.approve(record.path, pull.number, call.face.username)
+    approved: Mapping[str, Any] = {
+        "id": record.id * 100_000 + pull.number,
+        "iid": pull.number,
+        "project_id": record.id,
+        "approved": True,
+        "approved_by": [{"user": gitlab_json.user(call.site, call.face.username, call.face.users[call.face.username])}],
+    }
+    return reply(approved, "gl-mr-approved", status=201, effect=True)

@@ -1,0 +1,377 @@
+"""What GitLab's refusals mean: one table, the first row that fits decides. Each row cites a fact of tests/hosts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import gitlab
+
+from gitprovider._remote.errors import Row, with_hint
+from gitprovider._remote.operation import Answer, RemoteOperation, StatusError, transport_error
+from gitprovider.errors import (
+    AlreadyExistsError,
+    AuthenticationError,
+    ConflictError,
+    GitProviderError,
+    HeadMovedError,
+    InvalidRequestError,
+    NotFoundError,
+    NotMergeableError,
+    NotMergeableReason,
+    Outcome,
+    PermissionDeniedError,
+    ProviderUnavailableError,
+    RateLimitedError,
+    RepoMovedError,
+    UnexpectedResponseError,
+)
+from gitprovider.gitlab import endpoints
+
+BRANCHES = f"POST {endpoints.BRANCHES}"
+COMMITS = f"POST {endpoints.COMMITS}"
+PROJECTS = f"POST {endpoints.PROJECTS}"
+PROTECT = f"POST {endpoints.RULES}"
+MERGE_REQUESTS = f"POST {endpoints.MERGE_REQUESTS}"
+MERGE = f"PUT {endpoints.MERGE}"
+NAMESPACE = f"GET {endpoints.NAMESPACE}"
+
+
+class GraphQLError(Exception):
+    """A GraphQL answer with status 200 that holds ``errors``."""
+
+    def __init__(self, answer: Answer, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.answer = answer
+        self.kind = kind
+
+
+_UNKNOWN = {"outcome": Outcome.UNKNOWN}
+_TAKEN = (400, 409, 422)
+_PUSH_RULE = r"does not follow the pattern|is not a member of team|push rule|prohibited by|is not a GitLab user"
+
+TABLE: tuple[Row, ...] = (
+    # Any endpoint: a project that moved, and what stands before the application.
+    Row(
+        "gl-moved-write",
+        (405,),
+        RepoMovedError,
+        text=r"moved projects",
+        known=with_hint("read it to learn its new path"),
+    ),
+    Row(
+        "gl-moved-read",
+        range(300, 400),
+        RepoMovedError,
+        known=with_hint(
+            "the project has another path now, or the url of this provider has (http for https, a sub-path)"
+        ),
+    ),
+    Row("gl-request-timeout", (408,), ProviderUnavailableError, known=_UNKNOWN),
+    Row("gl-limit-application", (429,), RateLimitedError, text=r"requested too many times"),
+    Row("gl-limit-rack", (429,), RateLimitedError),
+    # Credentials and rights.
+    Row(
+        "gl-token-revoked",
+        (401,),
+        AuthenticationError,
+        text=r"invalid_token|revoked|expired",
+        known=with_hint("make a new token; the scope api is needed"),
+    ),
+    Row(
+        "gl-merge-unauthorized",
+        (401,),
+        PermissionDeniedError,
+        endpoint=MERGE,
+        known=with_hint(
+            "GitLab answers 401 to a user who may not merge into the target branch; the token itself is good"
+        ),
+    ),
+    Row("gl-unauthorized", (401,), AuthenticationError, known=with_hint("the token must have the scope api")),
+    Row(
+        "gl-insufficient-scope",
+        (403,),
+        PermissionDeniedError,
+        text=r"insufficient_scope",
+        known=with_hint("the token needs the scope api"),
+    ),
+    Row(
+        "gl-push-denied",
+        (400, 403),
+        PermissionDeniedError,
+        text=r"not allowed to push into this branch|only .* allowed to push|protected branch",
+        endpoint=COMMITS,
+        known=with_hint(
+            "the branch is protected against direct commits; commit to another one and open a pull request"
+        ),
+    ),
+    Row(
+        "gl-protected-name",
+        (400, 403),
+        PermissionDeniedError,
+        text=r"create protected branches|protected branch",
+        endpoint=BRANCHES,
+        known=with_hint("a protected branch rule covers this name, perhaps by a wildcard"),
+    ),
+    Row(
+        "gl-forbidden",
+        (403,),
+        PermissionDeniedError,
+        known=with_hint("the role is too low, the project is archived, or the feature is turned off in its settings"),
+    ),
+    # create_repo
+    Row(
+        "gl-project-pending-deletion",
+        _TAKEN,
+        AlreadyExistsError,
+        endpoint=PROJECTS,
+        text=r"still being deleted",
+        known=with_hint("a deleted project holds the path until GitLab has removed it; try again later"),
+    ),
+    Row("gl-project-taken", _TAKEN, AlreadyExistsError, endpoint=PROJECTS, text=r"has already been taken"),
+    Row(
+        "gl-project-failed",
+        (400,),
+        ProviderUnavailableError,
+        endpoint=PROJECTS,
+        text=r"Failed to create repository",
+        known=with_hint("GitLab could not make the repository on its disk, and may have left the project", **_UNKNOWN),
+    ),
+    Row(
+        "gl-namespace-invalid",
+        (400, 403),
+        PermissionDeniedError,
+        endpoint=PROJECTS,
+        text=r"namespace.*(is not valid|not allowed)",
+        known=with_hint("the namespace exists, and this credential may not create projects in it"),
+    ),
+    Row(
+        "gl-visibility-restricted",
+        (400,),
+        PermissionDeniedError,
+        endpoint=PROJECTS,
+        text=r"visibility.?level",
+        known=with_hint("the instance or the parent group restricts the visibility"),
+    ),
+    Row(
+        "gl-project-limit",
+        (400, 403),
+        PermissionDeniedError,
+        endpoint=PROJECTS,
+        text=r"project limit|limit.?reached",
+        known=with_hint("the user's limit of projects is reached"),
+    ),
+    # create_branch
+    Row("gl-branch-exists", _TAKEN, AlreadyExistsError, endpoint=BRANCHES, text=r"already exists"),
+    Row(
+        "gl-branch-prefix",
+        (400,),
+        ConflictError,
+        endpoint=BRANCHES,
+        text=r"existing branch hierarchy|directory conflict|reference conflict|cannot lock ref",
+        known=with_hint("a branch is in the way whose name is a path prefix"),
+    ),
+    Row("gl-branch-ref", (400,), NotFoundError, endpoint=BRANCHES, text=r"invalid reference name|ref is missing"),
+    Row("gl-push-rule", (400, 403), PermissionDeniedError, endpoint=BRANCHES, text=_PUSH_RULE),
+    # commit_files
+    Row("gl-push-rule", (400, 403), PermissionDeniedError, endpoint=COMMITS, text=_PUSH_RULE),
+    Row(
+        "gl-commit-no-branch",
+        (400,),
+        NotFoundError,
+        endpoint=COMMITS,
+        text=r"only create or edit files when you are on a branch",
+    ),
+    Row(
+        "gl-commit-moved",
+        (400, 409),
+        HeadMovedError,
+        endpoint=COMMITS,
+        text=(
+            r"please refresh and try again|could not update|file with this name (already exists|doesn't exist)"
+            r"|has changed since you started editing|file with the name .* already exists"
+        ),
+        known=with_hint("the branch moved after its head was read; read it again and decide"),
+    ),
+    Row(
+        "gl-commit-path",
+        (400,),
+        InvalidRequestError,
+        endpoint=COMMITS,
+        text=r"directory with this name|directory traversal|invalid path|file path",
+    ),
+    # open_pull_request
+    Row("gl-mr-exists", (409,), AlreadyExistsError, endpoint=MERGE_REQUESTS, text=r"open merge request already exists"),
+    Row(
+        "gl-mr-source-missing",
+        (400, 404, 422),
+        NotFoundError,
+        endpoint=MERGE_REQUESTS,
+        text=r"source.branch.*does not exist",
+    ),
+    Row(
+        "gl-mr-target-missing",
+        (400, 404, 422),
+        NotFoundError,
+        endpoint=MERGE_REQUESTS,
+        text=r"target.branch.*does not exist",
+    ),
+    # merge_pull_request: the reason is read from the merge request afterwards.
+    Row("gl-merge-sha", (409,), HeadMovedError, endpoint=MERGE, text=r"sha does not match"),
+    Row(
+        "gl-merge-refused",
+        (400, 405, 406, 409, 422),
+        NotMergeableError,
+        endpoint=MERGE,
+        known={"reason": NotMergeableReason.UNKNOWN},
+    ),
+    # protect_branch: also seen as 422 and as 500, with the same text.
+    Row("gl-protected-exists", (409, 422, 500), AlreadyExistsError, endpoint=PROTECT, text=r"already exists"),
+    # What is left is decided by the status alone.
+    Row(
+        "gl-route-missing",
+        (404, 405),
+        NotFoundError,
+        text=r"^(?-i:404 Not Found|405 Not Allowed)$",
+        known=with_hint(
+            "the url lacks the path that GitLab lives under, a proxy decodes %2F, or the server is too old"
+        ),
+    ),
+    Row(
+        "gl-namespace-missing",
+        (404,),
+        NotFoundError,
+        endpoint=NAMESPACE,
+        known=with_hint("there is no such group or user, or this credential is no member of it"),
+    ),
+    Row(
+        "gl-project-missing",
+        (404,),
+        NotFoundError,
+        text=r"project not found",
+        known=with_hint("there is no such project, or this credential may not see it"),
+    ),
+    Row("gl-not-found", (404, 410), NotFoundError),
+    Row("gl-conflict", (409,), ConflictError),
+    Row("gl-server-error", (500, 502, 503, 504, *range(520, 531)), ProviderUnavailableError, known=_UNKNOWN),
+    # 501 and its like do not pass by themselves.
+    Row("gl-not-implemented", range(500, 600), ProviderUnavailableError, known={**_UNKNOWN, "transient": False}),
+    Row("gl-bad-request", range(400, 500), InvalidRequestError),
+)
+
+
+def translate(exc: Exception, op: RemoteOperation[Any]) -> GitProviderError:
+    """The library's error for what a step raised. Its outcome says what is known had this been the effect step."""
+    if isinstance(exc, GraphQLError):
+        return _graphql(exc)
+    if isinstance(exc, StatusError):
+        return refusal(exc.answer, f"{op.method} {op.endpoint}")
+    if (lost := transport_error(exc)) is not None:
+        return lost
+    if isinstance(exc, gitlab.GitlabError):
+        return _sdk(exc, f"{op.method} {op.endpoint}")
+    return UnexpectedResponseError(f"the answer could not be read ({type(exc).__name__})", outcome=Outcome.UNKNOWN)
+
+
+def is_retryable_read_error(error: Exception, *, obey_rate_limit: bool = False) -> bool:
+    """Whether a read that failed so is worth another try. With ``obey_rate_limit`` python-gitlab has seen to 429."""
+    if not isinstance(error, GitProviderError):
+        return False
+    return error.retryable and not (obey_rate_limit and isinstance(error, RateLimitedError))
+
+
+def refusal(answer: Answer, endpoint: str) -> GitProviderError:
+    """What an answer of another status than 2xx means at an endpoint, named by its method and template."""
+    message = message_of(answer)
+    for row in TABLE:
+        if row.fits(endpoint, answer, message):
+            return row.error(
+                message,
+                status=answer.status,
+                request_id=answer.request_id,
+                retry_after=retry_after(answer),
+                **row.known,
+            )
+    return UnexpectedResponseError(message, status=answer.status, request_id=answer.request_id, outcome=Outcome.UNKNOWN)
+
+
+def _graphql(exc: GraphQLError) -> GitProviderError:
+    known: dict[str, Any] = {"status": exc.answer.status, "request_id": exc.answer.request_id}
+    message = str(exc)
+    match exc.kind:
+        case "":  # an untyped error is GitLab's own failure
+            return ProviderUnavailableError(message, outcome=Outcome.UNKNOWN, **known)
+        case "RATE_LIMITED":
+            return RateLimitedError(message, retry_after=retry_after(exc.answer), **known)
+        case "NOT_FOUND":
+            return NotFoundError(message, **known)
+        case "FORBIDDEN":
+            return PermissionDeniedError(message, **known)
+    return InvalidRequestError(message, **known)
+
+
+def _sdk(exc: gitlab.GitlabError, endpoint: str) -> GitProviderError:
+    """python-gitlab's error without the response that it stands for, from a client used by hand."""
+    if isinstance(exc, gitlab.RedirectError):
+        return RepoMovedError("the host redirected a write", hint="read the project to learn its new path")
+    if exc.response_code is None:
+        return UnexpectedResponseError(str(exc), outcome=Outcome.UNKNOWN)
+    body = exc.response_body or b""
+    text = body.decode("utf-8", "replace") if isinstance(body, bytes) else str(body)
+    try:
+        data = json.loads(text)
+    except ValueError:
+        data = None
+    return refusal(Answer(status=exc.response_code, data=data, text=text or str(exc.error_message)), endpoint)
+
+
+def retry_after(answer: Answer) -> float | None:
+    """Seconds that the host asked to wait.
+
+    ``RateLimit-Reset`` (seconds since 1970, read against the answer's Date) counts only when ``RateLimit-Remaining``
+    is 0: a limit of the application's own shows the headers of the other limiter, which has plenty left.
+    """
+    if (asked := answer.retry_after) is not None:
+        return asked
+    reset = answer.headers.get("ratelimit-reset", "")
+    if answer.headers.get("ratelimit-remaining") != "0" or not reset.isdecimal() or len(reset) >= 15:
+        return None
+    return max(int(reset) - answer.date.timestamp(), 0.0)
+
+
+def message_of(answer: Answer) -> str:
+    """The host's own words as one line, whether ``message`` is a string, a list, an object of lists, or a page."""
+    lines = list(_lines(answer.data)) if isinstance(answer.data, dict) else []
+    if lines:
+        return "; ".join(dict.fromkeys(lines))
+    text = answer.text.strip()
+    if not text:
+        return f"the host answered {answer.status} without a message"
+    if text.startswith("<") or "html" in answer.headers.get("content-type", ""):
+        # A proxy's page: its words are not GitLab's, and a text to look for may stand in it by chance.
+        return f"the host answered {answer.status} with a page instead of JSON"
+    return text[:300]
+
+
+def _lines(data: dict[str, Any]) -> Iterator[str]:
+    if "message" in data:
+        yield from _flat(data["message"])
+    elif isinstance(data.get("error"), str) and "error_description" in data:
+        yield f"{data['error']}: {data['error_description']}"
+    elif "error" in data:
+        yield from _flat(data["error"])
+    else:
+        yield from _flat(data.get("errors", ()))
+
+
+def _flat(value: Any, name: str = "") -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            # `base` and `error` are Rails' words for "no field in particular".
+            yield from _flat(inner, name if key in ("base", "error", "message") else f"{name}.{key}".lstrip("."))
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _flat(inner, name)
+    elif value is not None and str(value).strip():
+        yield f"{name} {value}" if name else str(value)

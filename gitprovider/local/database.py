@@ -1,0 +1,354 @@
+"""What the forge keeps outside Git: repositories, pull requests, rules, approvals and checks, in one SQLite database.
+
+Connections are opened for one operation and closed after it (0.3 ms): none is ever shared by threads or carried across
+a fork, after which SQLite's locks would no longer hold.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from gitprovider.errors import Outcome, ProviderUnavailableError
+from gitprovider.local.fork_gate import inside
+from gitprovider.models import BranchProtection, PullRequestState, Visibility
+
+# "gpfg": tells a forge's database from any other SQLite file.
+_APPLICATION_ID = 0x67706667
+_VERSION = 1
+# How long a writer waits for the others. SQLite is asked in short turns, since its own wait blocks Ctrl+C.
+LOCK_WAIT_SECONDS = 60.0
+_TURN_MILLISECONDS = 100
+# Everything but the turn to write is held by others for moments only.
+_BUSY_SECONDS = 10.0
+
+_SCHEMA = f"""
+PRAGMA journal_mode = WAL;
+PRAGMA application_id = {_APPLICATION_ID};
+PRAGMA user_version = {_VERSION};
+CREATE TABLE repos (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    path TEXT NOT NULL COLLATE NOCASE UNIQUE,
+    directory TEXT NOT NULL COLLATE NOCASE UNIQUE,
+    description TEXT NOT NULL,
+    visibility TEXT NOT NULL,
+    default_branch TEXT NOT NULL,
+    archived INTEGER NOT NULL DEFAULT 0,
+    created_at TEXT NOT NULL,
+    settings TEXT NOT NULL,
+    last_number INTEGER NOT NULL DEFAULT 0
+);
+CREATE TABLE redirects (
+    path TEXT PRIMARY KEY COLLATE NOCASE,
+    repo_id INTEGER NOT NULL REFERENCES repos (id) ON DELETE CASCADE
+);
+CREATE TABLE pulls (
+    repo_id INTEGER NOT NULL REFERENCES repos (id) ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    title TEXT NOT NULL,
+    description TEXT NOT NULL,
+    source_branch TEXT NOT NULL,
+    target_branch TEXT NOT NULL,
+    head_sha TEXT NOT NULL,
+    base_sha TEXT NOT NULL,
+    draft INTEGER NOT NULL,
+    labels TEXT NOT NULL,
+    reviewers TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    merge_commit_sha TEXT,
+    settings TEXT NOT NULL,
+    PRIMARY KEY (repo_id, number)
+);
+CREATE UNIQUE INDEX one_open_pull ON pulls (repo_id, source_branch, target_branch) WHERE state = 'open';
+CREATE TABLE approvals (
+    repo_id INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    user TEXT NOT NULL,
+    sha TEXT NOT NULL,
+    PRIMARY KEY (repo_id, number, user),
+    FOREIGN KEY (repo_id, number) REFERENCES pulls (repo_id, number) ON DELETE CASCADE
+);
+CREATE TABLE checks (
+    repo_id INTEGER NOT NULL REFERENCES repos (id) ON DELETE CASCADE,
+    sha TEXT NOT NULL,
+    name TEXT NOT NULL,
+    state TEXT NOT NULL,
+    PRIMARY KEY (repo_id, sha, name)
+);
+CREATE TABLE rules (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    repo_id INTEGER NOT NULL REFERENCES repos (id) ON DELETE CASCADE,
+    pattern TEXT NOT NULL,
+    protection TEXT NOT NULL,
+    settings TEXT NOT NULL,
+    UNIQUE (repo_id, pattern)
+);
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepoRecord:
+    """A repository of the forge.
+
+    Attributes:
+        id: never given twice.
+        settings: JSON values that a face of the forge keeps here.
+        git_dir: the bare repository; a rename of ``path`` does not move it.
+    """
+
+    id: int
+    path: str
+    description: str
+    visibility: Visibility
+    default_branch: str
+    archived: bool
+    created_at: datetime
+    settings: dict[str, Any]
+    git_dir: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PullRecord:
+    """A pull request of the forge.
+
+    Attributes:
+        head_sha: follows the source branch while it is open; then the head that was merged or closed.
+        base_sha: the target branch's head while it is open; then the head it was merged into or closed at.
+        approvals: the users whose approval counts now.
+        settings: JSON values that a face of the forge keeps here.
+    """
+
+    number: int
+    state: PullRequestState
+    title: str
+    description: str
+    source_branch: str
+    target_branch: str
+    head_sha: str
+    base_sha: str
+    draft: bool
+    labels: tuple[str, ...]
+    reviewers: tuple[str, ...]
+    approvals: tuple[str, ...]
+    created_at: datetime
+    merge_commit_sha: str | None
+    settings: dict[str, Any]
+
+    def replace(self, **changed: Any) -> PullRecord:
+        """The record with some fields changed."""
+        return replace(self, **changed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A protection rule: what the branches demand whose name matches ``pattern`` (``*``: any run of characters)."""
+
+    id: int
+    pattern: str
+    protection: BranchProtection
+    settings: dict[str, Any]
+
+
+class Database:
+    """The database of one forge: a file that is there whole or not at all.
+
+    Args:
+        root: the forge's directory.
+        lock_wait: seconds to wait for one's turn to write; None is LOCK_WAIT_SECONDS.
+    """
+
+    def __init__(self, root: Path, *, lock_wait: float | None = None) -> None:
+        self._lock_wait = lock_wait
+        self.path = root / "forge.sqlite3"
+        self._repositories = root / "repositories"
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """One consistent view. A forge that does not exist yet reads as an empty one, and is not made."""
+        with inside(), self._opened(":memory:" if self._is_new() else str(self.path)) as connection:
+            connection.execute("BEGIN")
+            yield connection
+            connection.execute("ROLLBACK")
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """The one writer of the whole forge: what is read inside stays so until the block ends and commits."""
+        with inside(), self._opened(self._made()) as connection:
+            self._begin(connection)
+            try:
+                yield connection
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+            try:
+                connection.execute("COMMIT")
+            except sqlite3.Error as exc:
+                raise self._unavailable(exc, outcome=Outcome.UNKNOWN) from exc
+
+    def _is_new(self) -> bool:
+        with self._disk():
+            if self.path.exists():
+                return False
+            if not self._repositories.exists():
+                return True
+        raise ProviderUnavailableError(
+            f"the forge's database {self.path} is missing, though there are repositories beside it",
+            transient=False,
+            hint="restore the database from a backup",
+        )
+
+    def _made(self) -> str:
+        if self._is_new():
+            # Made beside and linked in place whole: neither a kill nor a second maker leaves a half-made one.
+            draft = self.path.with_name(f".{secrets.token_hex(8)}.sqlite3")
+            with self._disk():
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                with self._opened(str(draft), fresh=True):
+                    pass
+                with suppress(FileExistsError):
+                    os.link(draft, self.path)
+                draft.unlink()
+        return str(self.path)
+
+    @contextmanager
+    def _disk(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as exc:
+            raise ProviderUnavailableError(f"no forge can be in {self.path.parent}: {exc}", transient=False) from exc
+
+    @contextmanager
+    def _opened(self, name: str, *, fresh: bool = False) -> Iterator[sqlite3.Connection]:
+        try:
+            connection = sqlite3.connect(name, timeout=_BUSY_SECONDS, isolation_level=None)
+            try:
+                connection.row_factory = sqlite3.Row
+                if fresh or name == ":memory:":
+                    connection.executescript(_SCHEMA)
+                elif connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
+                    raise sqlite3.DatabaseError("it is empty, or not a forge's database")
+                elif (version := connection.execute("PRAGMA user_version").fetchone()[0]) != _VERSION:
+                    raise sqlite3.DatabaseError(f"its layout is version {version}; this library reads {_VERSION}")
+                connection.execute("PRAGMA synchronous = FULL")
+                connection.execute("PRAGMA foreign_keys = ON")
+                yield connection
+            finally:
+                connection.close()
+        except sqlite3.Error as exc:
+            raise self._unavailable(exc) from exc
+
+    def _begin(self, connection: sqlite3.Connection) -> None:
+        deadline = time.monotonic() + (LOCK_WAIT_SECONDS if self._lock_wait is None else self._lock_wait)
+        connection.execute(f"PRAGMA busy_timeout = {_TURN_MILLISECONDS}")
+        while not connection.in_transaction:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as exc:
+                if not _is_busy(exc) or time.monotonic() >= deadline:
+                    raise
+        connection.execute(f"PRAGMA busy_timeout = {int(_BUSY_SECONDS * 1000)}")
+
+    def _unavailable(self, exc: sqlite3.Error, outcome: Outcome = Outcome.NOT_APPLIED) -> ProviderUnavailableError:
+        if _is_busy(exc):
+            return ProviderUnavailableError(
+                f"the forge's database {self.path} is locked by another writer", transient=True, outcome=outcome
+            )
+        return ProviderUnavailableError(
+            f"the forge's database {self.path} cannot be used: {exc}",
+            transient=False,
+            outcome=outcome,
+            hint="restore the database from a backup, or see whether the disk is full",
+        )
+
+    @contextmanager
+    def reads_back(self, what: str) -> Iterator[None]:
+        """A block that makes values of rows; a row that does not read back is an error that names ``what``."""
+        try:
+            yield
+        except (ValueError, TypeError, LookupError) as exc:
+            raise ProviderUnavailableError(
+                f"the forge's database {self.path} is damaged: {what} does not read back: {exc}",
+                transient=False,
+                hint="restore the database from a backup",
+            ) from exc
+
+
+def _is_busy(exc: sqlite3.Error) -> bool:
+    # The low byte is the primary code; SQLITE_BUSY_RECOVERY and its like are busy as well.
+    return getattr(exc, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+
+
+def to_json(value: Any) -> str:
+    """A column's JSON text, the same for the same value."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False)
+
+
+def rules_json(protection: BranchProtection) -> str:
+    """A protection as a column's JSON text."""
+    return to_json(asdict(protection))
+
+
+def _object(text: str) -> dict[str, Any]:
+    value = json.loads(text)
+    if not isinstance(value, dict):
+        raise ValueError(f"{text!r} is no JSON object")
+    return value
+
+
+def repo_record(row: Mapping[str, Any] | sqlite3.Row, root: Path) -> RepoRecord:
+    """A row of ``repos`` as a record."""
+    return RepoRecord(
+        id=row["id"],
+        path=row["path"],
+        description=row["description"],
+        visibility=Visibility(row["visibility"]),
+        default_branch=row["default_branch"],
+        archived=bool(row["archived"]),
+        created_at=datetime.fromisoformat(row["created_at"]),
+        settings=_object(row["settings"]),
+        git_dir=root / "repositories" / row["directory"],
+    )
+
+
+def pull_record(row: Mapping[str, Any] | sqlite3.Row) -> PullRecord:
+    """A row of ``pulls`` as a record, without its approvals."""
+    return PullRecord(
+        number=row["number"],
+        state=PullRequestState(row["state"]),
+        title=row["title"],
+        description=row["description"],
+        source_branch=row["source_branch"],
+        target_branch=row["target_branch"],
+        head_sha=row["head_sha"],
+        base_sha=row["base_sha"],
+        draft=bool(row["draft"]),
+        labels=tuple(json.loads(row["labels"])),
+        reviewers=tuple(json.loads(row["reviewers"])),
+        approvals=(),
+        created_at=datetime.fromisoformat(row["created_at"]),
+        merge_commit_sha=row["merge_commit_sha"],
+        settings=_object(row["settings"]),
+    )
+
+
+def rule(row: Mapping[str, Any] | sqlite3.Row) -> Rule:
+    """A row of ``rules`` as a value."""
+    protection = _object(row["protection"])
+    protection["required_checks"] = tuple(protection["required_checks"])
+    return Rule(
+        id=row["id"],
+        pattern=row["pattern"],
+        protection=BranchProtection(**protection),
+        settings=_object(row["settings"]),
+    )

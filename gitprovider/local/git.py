@@ -1,0 +1,276 @@
+"""One bare Git repository, opened for one operation through pygit2: objects, refs and history.
+
+Loose objects are not flushed to disk one by one, which is Git's own default (``core.fsync``): a killed process loses
+nothing, a power cut may lose the last seconds.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pygit2
+from pygit2.enums import SortMode
+
+from gitprovider import checks
+from gitprovider.contract import TreeEntry
+from gitprovider.errors import ConflictError, InvalidRequestError, NotFoundError, ProviderUnavailableError
+from gitprovider.models import Author
+
+_HEADS = "refs/heads/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitRecord:
+    """A commit of the forge; ``time`` is the committer's, aware UTC."""
+
+    sha: str
+    tree: str
+    parents: tuple[str, ...]
+    message: str
+    author_name: str
+    author_email: str
+    time: datetime
+
+
+class BareRepository:
+    """An open repository. Not shared by threads, and closed after the operation.
+
+    Attributes:
+        path: the repository's full path, for messages.
+        git: the pygit2 repository.
+    """
+
+    def __init__(self, git_dir: Path, path: str) -> None:
+        self.path = path
+        self.git_dir = git_dir
+        self.git = pygit2.Repository(str(git_dir))
+
+    # Objects
+
+    def find(self, sha: str) -> Any:
+        """The object, or None when there is none of that name."""
+        # A sha of SHA-256's length names nothing in a SHA-1 repository.
+        return self.git.get(pygit2.Oid(hex=sha)) if len(sha) == 40 and checks.is_sha(sha) else None
+
+    def commit(self, sha: str) -> pygit2.Commit:
+        """A commit that a caller named.
+
+        Raises:
+            NotFoundError: there is no such commit.
+        """
+        found: Any = self.find(sha)
+        if not isinstance(found, pygit2.Commit):
+            raise NotFoundError(f"{self.path} has no commit {sha}", repo=self.path)
+        return found
+
+    def own(self, oid: pygit2.Oid) -> Any:
+        """An object that a ref, a commit or a tree of this repository names: its absence is damage."""
+        found: Any = self.git.get(oid)
+        if found is None:
+            raise damaged(self.path, f"the object {oid} is missing")
+        return found
+
+    def write_blob(self, data: bytes) -> str:
+        """Write a blob; no effect when it is there."""
+        return str(self.git.create_blob(data))
+
+    def write_commit(
+        self,
+        *,
+        tree: str,
+        parents: list[str],
+        message: str,
+        author: pygit2.Signature,
+        committer: pygit2.Signature,
+    ) -> str:
+        """Write a commit object that no ref names yet."""
+        oids = [pygit2.Oid(hex=parent) for parent in parents]
+        return str(self.git.create_commit(None, author, committer, message, pygit2.Oid(hex=tree), oids))
+
+    def files(self, tree: pygit2.Tree) -> dict[str, TreeEntry]:
+        """Every file below ``tree``, by path."""
+        found: dict[str, TreeEntry] = {}
+        pending = [("", tree)]
+        while pending:
+            prefix, node = pending.pop()
+            for entry in node:
+                path = prefix + (entry.raw_name or b"").decode(errors="replace")
+                if entry.filemode == pygit2.enums.FileMode.TREE:
+                    pending.append((path + "/", self.own(entry.id)))
+                else:
+                    found[path] = TreeEntry(str(entry.id), f"{int(entry.filemode):06o}")
+        return dict(sorted(found.items()))
+
+    def entry(self, tree: pygit2.Tree | None, path: str) -> TreeEntry | None:
+        """What is at ``path`` (a directory has the mode ``040000``), or None."""
+        *folders, name = path.split("/")
+        for folder in folders:
+            if tree is None or folder not in tree:
+                return None
+            found = tree[folder]
+            tree = self.own(found.id) if found.filemode == pygit2.enums.FileMode.TREE else None
+        if tree is None or name not in tree:
+            return None
+        return TreeEntry(str(tree[name].id), f"{int(tree[name].filemode):06o}")
+
+    # History
+
+    def contains(self, sha: str, head: str) -> bool:
+        """Whether ``sha`` is ``head`` or an ancestor of it; what is no commit here is not."""
+        if sha == head:
+            return True
+        if not isinstance(self.find(sha), pygit2.Commit):
+            return False
+        return self.git.descendant_of(pygit2.Oid(hex=head), pygit2.Oid(hex=sha))
+
+    def commits_between(self, base: str | None, head: str) -> list[pygit2.Commit]:
+        """The commits reachable from ``head`` and not from ``base``, parents first."""
+        walk = self.git.walk(pygit2.Oid(hex=head), SortMode.TOPOLOGICAL | SortMode.REVERSE)
+        if base is not None:
+            walk.hide(pygit2.Oid(hex=base))
+        return list(walk)
+
+    def merge_base(self, one: str, other: str) -> str | None:
+        """A best common ancestor, or None for histories that share nothing."""
+        base = self.git.merge_base(pygit2.Oid(hex=one), pygit2.Oid(hex=other))
+        return None if base is None else str(base)
+
+    # Refs
+
+    def branches(self) -> list[tuple[str, str]]:
+        """Every branch and its head, sorted by name."""
+        found = {
+            ref.name.removeprefix(_HEADS): str(ref.resolve().target)
+            for ref in self.git.listall_reference_objects()
+            if ref.name.startswith(_HEADS)
+        }
+        # libgit2 leaves a damaged ref out of its listing without a word; looked up by its name it is an error.
+        for name in self._loose_branches() - found.keys():
+            head = self.head(name)
+            if head is not None:
+                found[name] = head
+        return sorted(found.items())
+
+    def _loose_branches(self) -> set[str]:
+        heads = self.git_dir / _HEADS
+        return {
+            os.path.relpath(os.path.join(folder, file), heads)
+            for folder, _, files in os.walk(heads)
+            for file in files
+            if not file.endswith(".lock")
+        }
+
+    def head(self, branch: str) -> str | None:
+        """The branch's head, or None when there is no such branch."""
+        return self.ref(_HEADS + branch)
+
+    def ref(self, name: str) -> str | None:
+        """What a ref names, or None when there is no such ref."""
+        ref: pygit2.Reference | None = self.git.references.get(name)
+        return None if ref is None else str(ref.resolve().target)
+
+    def has_branches(self) -> bool:
+        """Whether there is any branch: an empty repository has none."""
+        return any(name.startswith(_HEADS.encode()) for name in self.git.raw_listall_references())
+
+    def refuse_clash(self, branch: str) -> None:
+        """Refuse a branch name that is a path prefix of an existing one, or has one: refs are files.
+
+        Raises:
+            ConflictError: there is such a branch.
+        """
+        for raw in self.git.raw_listall_references():
+            other = raw.decode(errors="replace").removeprefix(_HEADS)
+            if other.startswith(branch + "/") or branch.startswith(other + "/"):
+                raise ConflictError(f"{self.path} has the branch {other!r}, beside which {branch!r} cannot exist")
+
+    def set_branch(self, branch: str, sha: str) -> None:
+        """Point the branch at ``sha``. The caller holds the forge's lock and has compared what was there."""
+        self.set_ref(_HEADS + branch, sha)
+
+    def set_ref(self, name: str, sha: str) -> None:
+        """Point a ref at ``sha``, as :meth:`set_branch` does."""
+        self._drop_stale(name)
+        self.git.references.create(name, pygit2.Oid(hex=sha), force=True)
+
+    def delete_branch(self, branch: str) -> None:
+        """Delete the branch. The caller holds the forge's lock."""
+        self._drop_stale(_HEADS + branch, "packed-refs")
+        self.git.references.delete(_HEADS + branch)
+
+    def set_default(self, branch: str) -> None:
+        """Let HEAD name ``branch``, which need not exist."""
+        self._drop_stale("HEAD")
+        self.git.set_head(_HEADS + branch)
+
+    def _drop_stale(self, *files: str) -> None:
+        # Whoever wrote this lock held the forge's lock, which we hold now: its process is gone.
+        for name in files:
+            (self.git_dir / f"{name}.lock").unlink(missing_ok=True)
+
+
+def damaged(path: str, problem: object) -> ProviderUnavailableError:
+    """The error for a repository that cannot be used as it is on disk."""
+    return ProviderUnavailableError(
+        f"the repository {path} is damaged: {problem}",
+        repo=path,
+        transient=False,
+        hint="restore it from a clone or a backup; git fsck says what is missing",
+    )
+
+
+@contextmanager
+def opened(git_dir: Path, path: str) -> Iterator[BareRepository]:
+    """Open a repository for one operation; what pygit2 and the file system raise becomes one readable error.
+
+    Raises:
+        ProviderUnavailableError: the directory or an object is missing or damaged, or the disk failed.
+    """
+    if not git_dir.is_dir():
+        raise damaged(path, f"its directory {git_dir} is missing")
+    try:
+        repository = BareRepository(git_dir, path)
+        try:
+            yield repository
+        finally:
+            repository.git.free()
+    except KeyError as exc:
+        # pygit2 raises it for an object that is named and not there.
+        raise damaged(path, f"the object {exc.args[0] if exc.args else ''} is missing") from exc
+    except pygit2.GitError as exc:
+        raise damaged(path, exc) from exc
+    except OSError as exc:
+        raise ProviderUnavailableError(
+            f"the repository {path} cannot be used: {exc}", repo=path, transient=False
+        ) from exc
+
+
+def signature(author: Author, at: datetime) -> pygit2.Signature:
+    """Git's signature of a person at a time, in UTC.
+
+    Raises:
+        InvalidRequestError: the name or address has nothing left of it in Git's form.
+    """
+    try:
+        return pygit2.Signature(author.name, author.email, int(at.timestamp()), 0)
+    except (pygit2.GitError, ValueError) as exc:
+        raise InvalidRequestError(f"author: Git does not take it: {exc}", argument="author") from exc
+
+
+def commit_record(commit: pygit2.Commit) -> CommitRecord:
+    """A commit object as a value."""
+    return CommitRecord(
+        sha=str(commit.id),
+        tree=str(commit.tree_id),
+        parents=tuple(str(parent) for parent in commit.parent_ids),
+        message=commit.message,
+        author_name=commit.author.name,
+        author_email=commit.author.email,
+        time=datetime.fromtimestamp(commit.commit_time, UTC),
+    )
