@@ -82,6 +82,7 @@ class GitProviderError(Exception):
         transient: whether the cause may pass by itself.
         hint: what to do about it, or None.
         intent: for a mutation, the record that :func:`gitprovider.resolve` needs; otherwise None.
+        code: a word for the host's refusal where the library decides on it, such as ``branch-not-found``; or None.
     """
 
     transient_by_nature: ClassVar[bool] = False
@@ -103,6 +104,7 @@ class GitProviderError(Exception):
         transient: bool | None = None,
         hint: str | None = None,
         intent: Intent | None = None,
+        code: str | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -119,6 +121,7 @@ class GitProviderError(Exception):
         self.transient = self.transient_by_nature if transient is None else transient
         self.hint = hint
         self.intent = intent
+        self.code = code
 
     @property
     def retryable(self) -> bool:

@@ -1,100 +1,264 @@
-"""The arguments of the contract's operations, checked as a whole: the same on every host, and before any request.
+"""The six mutations as values. Each is checked when it is made, so that what exists can be sent.
 
-Each function takes an operation's arguments, raises InvalidRequestError naming the one that is wrong, and returns those
-that have a normal form (an enum's member, a sha in lower case, a tuple). A provider of your own may use them too.
+A mutation holds everything a call asks for except the repository. Every check that needs no host is made here, and a
+violation raises InvalidRequestError that names the argument. One value serves the call, the intent, the coroutine and
+the ``ensure_`` function.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Generic, TypeVar
 
 from gitprovider import checks
-from gitprovider._core.edits import read_changes
 from gitprovider.checks import refuse
-from gitprovider.models import Author, BranchProtection, FileChange, MergeMethod, Visibility
+from gitprovider.contract import GitProviderContract
+from gitprovider.models import (
+    MAX_CALL_BYTES,
+    Author,
+    Branch,
+    BranchProtection,
+    Commit,
+    DeleteFile,
+    FileChange,
+    MergeMethod,
+    MergeResult,
+    MoveFile,
+    PullRequest,
+    PutFile,
+    Repo,
+    Visibility,
+)
+
+_T = TypeVar("_T")
 
 
-def create_repo(repo: Any, *, description: Any, visibility: Any, auto_init: Any) -> Visibility:
-    """Check the arguments of create_repo, and return the visibility."""
-    checks.check_repo_path(repo)
-    checks.check_text("description", description)
-    checks.check_bool("auto_init", auto_init)
-    return checks.check_enum("visibility", visibility, Visibility)
+class Mutation(ABC, Generic[_T]):
+    """Base class of the six mutations. ``_T`` is what the operation returns.
+
+    Attributes:
+        operation: the contract's name of the operation.
+        effect: the name of the effect step, the same on every host.
+    """
+
+    __slots__ = ()
+
+    operation: ClassVar[str]
+    effect: ClassVar[str]
+
+    @abstractmethod
+    def record(self) -> dict[str, Any]:
+        """The fields of an Intent that are known before any request. It holds no file contents and no secrets."""
+
+    def options(self) -> tuple[str, ...]:
+        """The names in ``gitprovider.options.OPTIONS`` that a host must support to carry this out."""
+        return ()
+
+    def arguments(self) -> dict[str, Any]:
+        """The keyword arguments of the operation."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    def apply(self, provider: GitProviderContract, repo: str) -> _T:
+        """Call the operation on any provider of the contract.
+
+        Raises:
+            GitProviderError: whatever the operation raises.
+        """
+        result: _T = getattr(provider, self.operation)(repo, **self.arguments())
+        return result
 
 
-def create_branch(repo: Any, name: Any, *, source: Any) -> str:
-    """Check the arguments of create_branch, and return the source."""
-    checks.check_repo_path(repo)
-    checks.check_branch("name", name)
-    return checks.check_source("source", source)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateRepo(Mutation[Repo]):
+    """Arguments of ``create_repo``."""
+
+    operation: ClassVar[str] = "create_repo"
+    effect: ClassVar[str] = "create repository"
+
+    description: str = ""
+    visibility: Visibility = Visibility.PRIVATE
+    auto_init: bool = False
+
+    def __post_init__(self) -> None:
+        checks.check_text("description", self.description)
+        checks.check_bool("auto_init", self.auto_init)
+        _set(self, visibility=checks.check_enum("visibility", self.visibility, Visibility))
+
+    def options(self) -> tuple[str, ...]:
+        """``visibility=internal`` and ``auto_init``, where asked for."""
+        internal = ("create_repo.visibility=internal",) if self.visibility is Visibility.INTERNAL else ()
+        return (*internal, *(("create_repo.auto_init",) if self.auto_init else ()))
+
+    def record(self) -> dict[str, Any]:
+        """All three arguments."""
+        return {"visibility": self.visibility.value, "description": self.description, "auto_init": self.auto_init}
 
 
-def protect_branch(repo: Any, branch: Any, rules: Any) -> None:
-    """Check the arguments of protect_branch."""
-    checks.check_repo_path(repo)
-    checks.check_branch("branch", branch)
-    if not isinstance(rules, BranchProtection):
-        refuse("rules", f"must be a BranchProtection, not {type(rules).__name__}")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateBranch(Mutation[Branch]):
+    """Arguments of ``create_branch``. A sha in ``source`` is in lower case."""
+
+    operation: ClassVar[str] = "create_branch"
+    effect: ClassVar[str] = "create branch"
+
+    name: str
+    source: str
+
+    def __post_init__(self) -> None:
+        checks.check_branch("name", self.name)
+        _set(self, source=checks.check_source("source", self.source))
+
+    @property
+    def source_sha(self) -> str | None:
+        """The source, if it is a commit sha; None if it is a branch name."""
+        return self.source if checks.is_sha(self.source) else None
+
+    def record(self) -> dict[str, Any]:
+        """The branch, and the commit where it is known."""
+        return {"branch": self.name, "source_sha": self.source_sha}
 
 
-def commit_files(
-    repo: Any, branch: Any, changes: Any, *, message: Any, author: Any, expected_head: Any
-) -> tuple[tuple[FileChange, ...], str | None]:
-    """Check the arguments of commit_files, read its files, and return the changes and the expected head."""
-    checks.check_repo_path(repo)
-    checks.check_branch("branch", branch)
-    checks.check_text("message", message, empty=False, multiline=True)
-    if author is not None and not isinstance(author, Author):
-        refuse("author", f"must be an Author or None, not {type(author).__name__}")
-    head = _optional_sha(expected_head)
-    return read_changes(changes), head
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProtectBranch(Mutation[BranchProtection]):
+    """Arguments of ``protect_branch``."""
+
+    operation: ClassVar[str] = "protect_branch"
+    effect: ClassVar[str] = "protect branch"
+
+    branch: str
+    rules: BranchProtection = BranchProtection()
+
+    def __post_init__(self) -> None:
+        checks.check_branch("branch", self.branch)
+        if not isinstance(self.rules, BranchProtection):
+            refuse("rules", f"must be a BranchProtection, not {type(self.rules).__name__}")
+
+    def options(self) -> tuple[str, ...]:
+        """Every field of the rules that restricts something."""
+        return tuple(f"protect_branch.{name}" for name in self.rules.missing_from(BranchProtection.nothing()))
+
+    def record(self) -> dict[str, Any]:
+        """The branch and the rules."""
+        return {"branch": self.branch, "rules": self.rules}
 
 
-def open_pull_request(
-    repo: Any,
-    *,
-    source_branch: Any,
-    target_branch: Any,
-    title: Any,
-    description: Any,
-    draft: Any,
-    labels: Any,
-    reviewers: Any,
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Check the arguments of open_pull_request, and return the labels and the reviewers, each once."""
-    checks.check_repo_path(repo)
-    checks.check_pull_request_branch("source_branch", source_branch)
-    checks.check_pull_request_branch("target_branch", target_branch)
-    if source_branch == target_branch:
-        refuse("target_branch", "is the source branch")
-    checks.check_text("title", title, empty=False, limit=255)
-    checks.check_text("description", description, multiline=True)
-    checks.check_bool("draft", draft)
-    return _names("labels", labels), _names("reviewers", reviewers)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitFiles(Mutation[Commit]):
+    """Arguments of ``commit_files``. Files named by a path are read when the value is made; contents are bytes."""
+
+    operation: ClassVar[str] = "commit_files"
+    effect: ClassVar[str] = "move branch"
+
+    branch: str
+    changes: Sequence[FileChange]
+    message: str
+    author: Author | None = None
+    expected_head: str | None = None
+
+    def __post_init__(self) -> None:
+        checks.check_branch("branch", self.branch)
+        checks.check_text("message", self.message, empty=False, multiline=True)
+        if self.author is not None and not isinstance(self.author, Author):
+            refuse("author", f"must be an Author or None, not {type(self.author).__name__}")
+        _set(self, expected_head=_optional_sha(self.expected_head), changes=_read_changes(self.changes))
+
+    @property
+    def paths(self) -> list[str]:
+        """Every path that the changes name, in their order; a move names two."""
+        return _paths(self.changes)
+
+    def options(self) -> tuple[str, ...]:
+        """``author`` and ``executable``, where asked for."""
+        author = ("commit_files.author",) if self.author is not None else ()
+        modes = any(isinstance(change, PutFile) and change.executable is not None for change in self.changes)
+        return (*author, *(("commit_files.executable",) if modes else ()))
+
+    def record(self) -> dict[str, Any]:
+        """The branch and the message. The host adds the head and the files, once it has read what is there."""
+        return {"branch": self.branch, "message": self.message, "base_sha": self.expected_head}
 
 
-def merge_pull_request(
-    repo: Any,
-    number: Any,
-    *,
-    method: Any,
-    expected_head: Any,
-    message: Any,
-    delete_source_branch: Any,
-    timeout: Any,
-) -> tuple[MergeMethod, str | None]:
-    """Check the arguments of merge_pull_request, and return the method and the expected head."""
-    checks.check_repo_path(repo)
-    checks.check_int("number", number, least=1)
-    merge_method = checks.check_enum("method", method, MergeMethod)
-    if message is not None:
-        checks.check_text("message", message, empty=False, multiline=True)
-        if merge_method is MergeMethod.REBASE:
-            refuse("message", "has no place: a rebase makes no commit of its own")
-    checks.check_bool("delete_source_branch", delete_source_branch)
-    checks.check_seconds("timeout", timeout)
-    return merge_method, _optional_sha(expected_head)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenPullRequest(Mutation[PullRequest]):
+    """Arguments of ``open_pull_request``. Labels and reviewers hold each name once."""
+
+    operation: ClassVar[str] = "open_pull_request"
+    effect: ClassVar[str] = "open pull request"
+
+    source_branch: str
+    target_branch: str
+    title: str
+    description: str = ""
+    draft: bool = False
+    labels: Sequence[str] = ()
+    reviewers: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        checks.check_pull_request_branch("source_branch", self.source_branch)
+        checks.check_pull_request_branch("target_branch", self.target_branch)
+        if self.source_branch == self.target_branch:
+            refuse("target_branch", "is the source branch")
+        checks.check_text("title", self.title, empty=False, limit=255)
+        checks.check_text("description", self.description, multiline=True)
+        checks.check_bool("draft", self.draft)
+        _set(self, labels=_names("labels", self.labels), reviewers=_names("reviewers", self.reviewers))
+
+    def options(self) -> tuple[str, ...]:
+        """``draft``, ``labels`` and ``reviewers``, where asked for."""
+        names = ("draft", "labels", "reviewers")
+        return tuple(f"open_pull_request.{name}" for name in names if getattr(self, name))
+
+    def record(self) -> dict[str, Any]:
+        """Everything but the description."""
+        return {name: value for name, value in self.arguments().items() if name != "description"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergePullRequest(Mutation[MergeResult]):
+    """Arguments of ``merge_pull_request``."""
+
+    operation: ClassVar[str] = "merge_pull_request"
+    effect: ClassVar[str] = "merge"
+
+    number: int
+    method: MergeMethod = MergeMethod.MERGE
+    expected_head: str | None = None
+    message: str | None = None
+    delete_source_branch: bool = False
+    timeout: float = 30.0
+
+    def __post_init__(self) -> None:
+        checks.check_int("number", self.number, least=1)
+        _set(self, method=checks.check_enum("method", self.method, MergeMethod))
+        if self.message is not None:
+            checks.check_text("message", self.message, empty=False, multiline=True)
+            if self.method is MergeMethod.REBASE:
+                refuse("message", "has no place: a rebase makes no commit of its own")
+        checks.check_bool("delete_source_branch", self.delete_source_branch)
+        checks.check_seconds("timeout", self.timeout)
+        _set(self, expected_head=_optional_sha(self.expected_head))
+
+    def options(self) -> tuple[str, ...]:
+        """The method, and ``delete_source_branch`` where asked for."""
+        delete = ("merge_pull_request.delete_source_branch",) if self.delete_source_branch else ()
+        return (f"merge_pull_request.method={self.method.value}", *delete)
+
+    def record(self) -> dict[str, Any]:
+        """The number, the method, the head and whether the source branch goes."""
+        return {
+            "number": self.number,
+            "method": self.method.value,
+            "head_sha": self.expected_head,
+            "delete_source_branch": self.delete_source_branch,
+        }
+
+
+def _set(value: object, **normalised: Any) -> None:
+    for name, item in normalised.items():
+        object.__setattr__(value, name, item)
 
 
 def _optional_sha(value: Any) -> str | None:
@@ -105,3 +269,52 @@ def _names(argument: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         refuse(argument, f"must be a sequence of names, not {type(value).__name__}")
     return tuple(dict.fromkeys(checks.check_text(argument, name, empty=False, limit=255) for name in value))
+
+
+def _read_changes(changes: Any) -> tuple[FileChange, ...]:
+    """The changes, checked as a whole, with every file's content as bytes."""
+    if isinstance(changes, str | bytes) or not isinstance(changes, Iterable):
+        refuse("changes", "must be a sequence of PutFile, DeleteFile and MoveFile")
+    read: list[FileChange] = []
+    size = 0
+    for change in changes:
+        if isinstance(change, PutFile):
+            data = change.data()
+            size += len(data)
+            if size > MAX_CALL_BYTES:
+                refuse("changes", f"are larger than {MAX_CALL_BYTES:,} bytes together; split them over several commits")
+            read.append(dataclasses.replace(change, content=data))
+        elif isinstance(change, DeleteFile | MoveFile):
+            read.append(change)
+        else:
+            refuse("changes", f"must hold PutFile, DeleteFile and MoveFile, not {type(change).__name__}")
+    if not read:
+        refuse("changes", "must not be empty")
+    _check_paths(read)
+    return tuple(read)
+
+
+def _paths(changes: Sequence[FileChange]) -> list[str]:
+    return [
+        path
+        for change in changes
+        for path in ([change.path, change.to] if isinstance(change, MoveFile) else [change.path])
+    ]
+
+
+def _check_paths(changes: Sequence[FileChange]) -> None:
+    seen: set[str] = set()
+    for path in _paths(changes):
+        if path in seen:
+            refuse("changes", f"name {path!r} twice")
+        seen.add(path)
+    made = {
+        change.to if isinstance(change, MoveFile) else change.path
+        for change in changes
+        if not isinstance(change, DeleteFile)
+    }
+    for path in sorted(made):
+        parts = path.split("/")
+        for depth in range(1, len(parts)):
+            if (above := "/".join(parts[:depth])) in made:
+                refuse("changes", f"put {path!r} below the file {above!r}")

@@ -78,6 +78,65 @@ def wait(seconds: float, sleep: Callable[[float], None] | None = None) -> None:
         raise RetryCancelledError("the wait was cancelled")
 
 
+class PollDeadline:
+    """The pauses between reads that wait for a host to get on, within a total time.
+
+    Pauses double from ``first`` to ``longest`` seconds. A pause counts in full, whatever the clock says.
+
+    Args:
+        seconds: the total time.
+        sleep: waits that many seconds; None is ``time.sleep``.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        seconds: float,
+        *,
+        sleep: Callable[[float], None] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        first: float = 0.25,
+        longest: float = 4.0,
+    ) -> None:
+        self._seconds = seconds
+        self._sleep = sleep
+        self._clock = clock
+        self._pause = first
+        self._longest = longest
+        self._waited = 0.0
+        self._started = clock()
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left; zero or less when the time is up."""
+        return self._seconds - max(self._waited, self._clock() - self._started)
+
+    def next_pause(self) -> float:
+        """The next pause in seconds. The one after it is twice as long, up to the longest."""
+        pause, self._pause = self._pause, min(self._pause * 2, self._longest)
+        return pause
+
+    def wait(self, seconds: float) -> None:
+        """Wait that many seconds.
+
+        Raises:
+            RetryCancelledError: the event of :func:`cancel_on` is set, or was during the wait.
+        """
+        self._waited += seconds
+        wait(seconds, self._sleep)
+
+    def pause(self) -> bool:
+        """Wait for the next pause, or for what is left of the time; False when the time is up.
+
+        Raises:
+            RetryCancelledError: as :meth:`wait`.
+        """
+        if (left := self.left) <= 0:
+            return False
+        self.wait(min(self.next_pause(), left))
+        return True
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryOptions:
     """How often and how long a read is tried.

@@ -1,16 +1,16 @@
-"""One running call of a provider: its steps, what is known of its outcome, and the error that leaves it.
+"""One running call of a provider: its steps, its intent, and the error that leaves it.
 
-Every provider's method runs inside an :class:`Operation`. Each step is one translating block::
+Every operation runs inside an :class:`Operation`. Each step is one block::
 
-    with op.before("read source"):      # nothing visible has happened: an error here is NOT_APPLIED
+    with op.before("read source"):          # nothing has changed: an error here is NOT_APPLIED
         ...
-    with op.effect("create ref"):       # THE effect step: an error is NOT_APPLIED or UNKNOWN, by its cause
+    with op.effect("create branch"):        # the effect step: an error is NOT_APPLIED or UNKNOWN, by its cause
         ...
-        op.done("create ref", branch)   # acknowledged
-    with op.after("add labels"):        # the effect is there: an error is PARTIAL, `completed` has what was done
+        op.done("create branch", branch)    # acknowledged
+    with op.after("add labels"):            # the effect is there: an error is PARTIAL, `completed` has what was done
         ...
 
-Whatever is raised inside a block leaves it as a GitProviderError with all its attributes set.
+Whatever a block raises leaves it as a GitProviderError with all its attributes set and its texts redacted.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Self
 
-from gitprovider.errors import GitProviderError, Outcome, Step
+from gitprovider.errors import GitProviderError, Outcome, Step, UnexpectedResponseError
 from gitprovider.events import Hook, OperationEvent, emit
 from gitprovider.intent import Intent
 from gitprovider.models import BranchProtection
 
-# Turns what a step raised into the library's error. Its `outcome` says what is known had this been the effect step.
-Translate = Callable[[Exception, "Operation"], GitProviderError]
+# The meaning of what a step raised. It sends nothing. Its `outcome` is what is known had this been the effect step.
+Translate = Callable[[Exception], GitProviderError]
 
 
 def plain_rules(rules: BranchProtection) -> dict[str, Any]:
@@ -117,9 +117,26 @@ class Operation:
         """Record that a step with a visible effect was acknowledged, and what it produced."""
         self.completed = (*self.completed, Step(step, value))
 
-    def result(self, step: str) -> Any:
-        """The value of the completed step of that name."""
-        return next(done.value for done in reversed(self.completed) if done.name == step)
+    def meaning(self, exc: Exception) -> GitProviderError:
+        """What ``exc`` means. Nothing is sent.
+
+        A failure of the translation itself says nothing about the host, so its outcome is UNKNOWN.
+        """
+        if isinstance(exc, GitProviderError):
+            return exc
+        try:
+            return self._translate(exc)
+        except Exception as failure:
+            return UnexpectedResponseError(
+                f"a failure could not be explained: {type(exc).__name__}, then {type(failure).__name__}",
+                outcome=Outcome.UNKNOWN,
+            )
+
+    @contextmanager
+    def arguments(self) -> Iterator[None]:
+        """The step that checks the arguments, before any request."""
+        with self._translated("check arguments"):
+            yield
 
     @contextmanager
     def before(self, step: str) -> Iterator[None]:
@@ -148,15 +165,16 @@ class Operation:
         try:
             yield
         except Exception as exc:
-            _part(exc, handled)
-            error = self._finished(exc, step, effect)
-            # Frames of the SDK hold the Authorization header; so the cause keeps its type and text alone.
+            _detach_context(exc, handled)
+            error = self._stamped(exc, step, effect)
+            # Frames of the SDK hold the Authorization header. The cause keeps its type and text alone.
             cause = error.__cause__ if error is exc or error.__cause__ is not None else exc
-            bare(exc)
-            raise error.with_traceback(None) from (bare(cause) if cause is not None else None)
+            strip_exception(exc)
+            raise error.with_traceback(None) from (strip_exception(cause) if cause is not None else None)
 
-    def _finished(self, exc: Exception, step: str, effect: bool) -> GitProviderError:
-        error = exc if isinstance(exc, GitProviderError) else self._translate(exc, self)
+    def _stamped(self, exc: Exception, step: str, effect: bool) -> GitProviderError:
+        """The error that leaves a step, with what only the operation knows."""
+        error = self.meaning(exc)
         error.provider = error.provider or self.provider
         error.operation = self.name
         error.repo = error.repo or self.repo
@@ -192,7 +210,7 @@ def chain(exc: BaseException) -> Iterator[BaseException]:
         stack += [arg for arg in link.args if isinstance(arg, BaseException)]
 
 
-def _part(exc: BaseException, handled: BaseException | None) -> None:
+def _detach_context(exc: BaseException, handled: BaseException | None) -> None:
     """Cut ``exc`` off from what the caller was handling when the step began.
 
     A call made in an ``except`` block has that block's exception at the end of its chain. It is no part of what went
@@ -205,8 +223,8 @@ def _part(exc: BaseException, handled: BaseException | None) -> None:
             link.__context__ = None
 
 
-def bare(exc: BaseException) -> BaseException:
-    """``exc`` and its whole chain, without tracebacks, requests and responses, and with no way back to them."""
+def strip_exception(exc: BaseException) -> BaseException:
+    """Take tracebacks, requests and responses from ``exc`` and its whole chain."""
     for link in chain(exc):
         link.__traceback__ = None
         for attribute in ("request", "response", "pool", "conn"):

@@ -134,6 +134,33 @@ def parse_server(argument: str, value: Any) -> Server:
     )
 
 
+def parse_api_server(argument: str, value: Any, *, allow_http: bool = False) -> Server:
+    """A host that a token may be sent to: https, or http to this machine.
+
+    Raises:
+        InvalidRequestError: as :func:`parse_server`; or it is http to another machine without ``allow_http``.
+    """
+    server = parse_server(argument, value)
+    if server.scheme == "http" and not allow_http and not is_loopback(server.host):
+        refuse(argument, "http would send the token in the clear; use https (http is allowed to loopback only)")
+    return server
+
+
+def is_loopback(host: str) -> bool:
+    """Whether ``host`` is this machine by name or number. A name that only resolves to it is not."""
+    return host in ("localhost", "::1") or bool(re.fullmatch(r"127(\.\d{1,3}){3}", host))
+
+
+def origin(url: str) -> tuple[str, str, int | None]:
+    """Scheme, host and port of ``url``, comparable; empty strings for what is not a URL."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or _PORTS.get(parts.scheme)
+    except ValueError:
+        return "", "", None
+    return parts.scheme, (parts.hostname or "").rstrip("."), port
+
+
 def host_name(argument: str, value: str) -> str:
     """A host's name or address, comparable: lower case, ASCII, no trailing dot, no brackets."""
     name = value.lower()

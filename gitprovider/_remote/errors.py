@@ -1,28 +1,30 @@
-"""A row of a host's table of meanings, and what rows are made of."""
+"""The rules by which a host's refusals become errors: one table for each host, in which the first match decides."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from gitprovider._remote.operation import Answer
-from gitprovider.errors import GitProviderError
+from gitprovider._remote.response import Response
+from gitprovider.errors import GitProviderError, Outcome, UnexpectedResponseError
+
+UNKNOWN: dict[str, Any] = {"outcome": Outcome.UNKNOWN}
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One refusal and its meaning. Of a table's rows the first that fits decides.
+class ErrorRule:
+    """One rule of an error-mapping table.
 
     Attributes:
-        fact: the id of the recorded fact in tests/hosts/facts.jsonl.
+        fact: the id of the recorded fact in gitprovider/fakes/facts.jsonl that the rule rests on.
         status: the statuses it covers.
-        error: the class that is raised, with ``known`` as further keywords.
-        endpoint: the method and template; ``""`` is any.
+        error: the class of the error, made with ``error_kwargs``.
+        endpoint: the method and template of the request; ``""`` is any.
         text: a regular expression to find in the message, case ignored; ``""`` is any text.
         header: the name of a header, and a regular expression that its value begins with.
-        page: whether it covers only answers whose body is something else than a JSON object, such as a page.
+        non_json: whether it covers only responses whose body is not a JSON object, such as a page.
     """
 
     fact: str
@@ -31,20 +33,35 @@ class Row:
     endpoint: str = ""
     text: str = ""
     header: tuple[str, str] | None = None
-    page: bool = False
-    known: dict[str, Any] = field(default_factory=dict)
+    non_json: bool = False
+    error_kwargs: dict[str, Any] = field(default_factory=dict)
 
-    def fits(self, endpoint: str, answer: Answer, message: str) -> bool:
-        """Whether it covers an answer."""
+    def matches(self, response: Response, message: str) -> bool:
+        """Whether the rule covers a response with this message."""
         return (
-            answer.status in self.status
-            and self.endpoint in ("", endpoint)
+            response.status in self.status
+            and self.endpoint in ("", response.endpoint)
             and (not self.text or re.search(self.text, message, re.IGNORECASE) is not None)
-            and (self.header is None or re.match(self.header[1], answer.headers.get(self.header[0], "")) is not None)
-            and (not self.page or (bool(answer.text.strip()) and not isinstance(answer.data, dict)))
+            and (self.header is None or re.match(self.header[1], response.headers.get(self.header[0], "")) is not None)
+            and (not self.non_json or (bool(response.text.strip()) and not isinstance(response.data, dict)))
         )
 
 
 def with_hint(hint: str, **more: Any) -> dict[str, Any]:
-    """Further keywords of a row's error: a hint that says what to do about it."""
+    """Keywords of a rule's error: a hint that says what to do about it."""
     return {"hint": hint, **more}
+
+
+def map_response(
+    rules: Iterable[ErrorRule], response: Response, message: str, retry_after: Callable[[Response], float | None]
+) -> GitProviderError:
+    """The error that a response which is not 2xx stands for: by the first rule that matches."""
+    rule = next((rule for rule in rules if rule.matches(response, message)), None)
+    kind: Callable[..., GitProviderError] = UnexpectedResponseError if rule is None else rule.error
+    return kind(
+        message,
+        status=response.status,
+        request_id=response.request_id,
+        retry_after=retry_after(response),
+        **(UNKNOWN if rule is None else rule.error_kwargs),
+    )

@@ -1,47 +1,31 @@
-"""What the two remote providers are alike in, operations aside: clients, credential, retried reads, errors, events."""
+"""Base class of the GitHub and GitLab providers: client pool, credentials, retried reads, error mapping and events."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from types import TracebackType
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from contextlib import contextmanager
+from typing import Any, Generic, TypeVar
+from urllib.parse import urlsplit
 
 from gitprovider import checks
-from gitprovider._core.operation import Operation
-from gitprovider._remote.operation import BodyError, Client, ClientPool, RemoteOperation, StatusError, host_of
-from gitprovider.errors import AlreadyExistsError, GitProviderError
+from gitprovider._core.provider import Provider
+from gitprovider._remote.client_pool import ClientPool
+from gitprovider._remote.operation import RemoteOperation
+from gitprovider._remote.response import Client
+from gitprovider.errors import GitProviderError
 from gitprovider.events import Hook, RetryEvent, emit
-from gitprovider.options import Host, support
+from gitprovider.options import Host
 from gitprovider.redact import Redactor
 from gitprovider.retry import Retrier, RetryOptions
 
-_T = TypeVar("_T")
+_C = TypeVar("_C", bound=Client)
 
 
-class PooledClient(Client, Protocol):
-    """A client that can be closed."""
+class RemoteProvider(Provider, Generic[_C]):
+    """A provider that reaches its host through clients of an SDK. It holds a credential and cannot be pickled."""
 
-    def close(self) -> None:
-        """Close its connections."""
-        ...
-
-
-_C = TypeVar("_C", bound=PooledClient)
-Read = Callable[[str, Callable[[], _T]], _T]
-
-
-class RemoteProvider(Generic[_C]):
-    """The base of GitHubProvider and GitLabProvider. It holds no operation of the contract.
-
-    Attributes:
-        name: ``github`` or ``gitlab``.
-        settle: seconds after which a request whose answer was lost can no longer take effect.
-    """
-
-    name: ClassVar[str]
-    _url = ""  # a repr is asked for by tracebacks too, when the arguments have just been refused
+    _url = ""  # a traceback may ask for the repr of an object whose arguments were just refused
 
     def __init__(
         self,
@@ -59,41 +43,14 @@ class RemoteProvider(Generic[_C]):
         self.settle = checks.check_seconds("settle", settle)
         self._url = url
         self._host = host
-        self._pool: ClientPool[_C] = ClientPool(make_client, lambda client: client.close())
+        self._pool: ClientPool[_C] = ClientPool(make_client)
         self._redact = redactor
         self._retry = retry
         self._on_event = on_event
 
-    @abstractmethod
-    def _translate(self, exc: Exception, op: RemoteOperation[_C]) -> GitProviderError:
-        """The meaning of what a step raised, by this host's table."""
-
-    @abstractmethod
-    def _is_retryable_read_error(self, error: Exception) -> bool:
-        """Whether a failed read is worth another try on this host."""
-
-    def _authenticate(self, op: RemoteOperation[_C]) -> None:
-        """See to it that the credential is good for the steps to come. Nothing to do unless a host says so."""
-
-    def supports(self, option: str) -> bool:
-        """Whether this host honours an option of ``gitprovider.options.OPTIONS``.
-
-        Raises:
-            InvalidRequestError: there is no such option.
-        """
-        return support(option, self._host).honoured
-
     def close(self) -> None:
         """Close the connections. A closed provider refuses further calls."""
         self._pool.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._url!r})"
@@ -101,9 +58,22 @@ class RemoteProvider(Generic[_C]):
     def __reduce__(self) -> str | tuple[object, ...]:
         raise TypeError(f"a {type(self).__name__} holds a credential and cannot be pickled; build it where it is used")
 
+    @abstractmethod
+    def _translate(self, exc: Exception) -> GitProviderError:
+        """The meaning of what a step raised, by this host's error table. It sends nothing."""
+
+    @abstractmethod
+    def _is_retryable_read_error(self, error: Exception) -> bool:
+        """Whether a failed read is worth another attempt on this host."""
+
+    def _authenticate(self, op: RemoteOperation[_C]) -> None:
+        """Refresh the credential if needed. A credential that never changes needs nothing."""
+
+    def _explain(self, op: RemoteOperation[_C], error: GitProviderError) -> None:
+        """Read what explains a failed operation, such as where the repository moved, before the error leaves it."""
+
     @contextmanager
-    def _operation(self, name: str, repo: Any, *, mutation: bool = False) -> Iterator[RemoteOperation[_C]]:
-        """One call: it borrows a client, and every step runs inside its blocks."""
+    def _operation(self, name: str, repo: str, *, mutation: bool = False) -> Iterator[RemoteOperation[_C]]:
         with (
             self._pool.client() as client,
             RemoteOperation(
@@ -113,16 +83,20 @@ class RemoteProvider(Generic[_C]):
                 authenticate=self._authenticate,
                 redact=self._redact,
                 provider=self.name,
-                host=host_of(self._url),
-                translate=self._meaning,
+                host=urlsplit(self._url).netloc,
+                translate=self._translate,
                 mutation=mutation,
                 hook=self._on_event,
             ) as op,
         ):
-            yield op
+            try:
+                yield op
+            except GitProviderError as error:
+                self._explain(op, error)
+                raise
 
-    def _retried(self, op: RemoteOperation[_C]) -> Read[Any]:
-        """``read(step, fn)``: runs ``fn`` in a step, and again after a failure that may pass.
+    def _retried(self, op: RemoteOperation[_C], step: str) -> Callable[[Callable[[], Any]], Any]:
+        """``read(fn)`` runs ``fn`` in the step, and again after a failure that may pass.
 
         One wait budget serves all reads of the operation, such as the pages of a listing.
         """
@@ -145,7 +119,7 @@ class RemoteProvider(Generic[_C]):
 
         retrier = Retrier[Any](self._retry, should_retry=self._is_retryable_read_error, before_wait=before_wait)
 
-        def read(step: str, fn: Callable[[], Any]) -> Any:
+        def read(fn: Callable[[], Any]) -> Any:
             op.attempt = 1
 
             def once() -> Any:
@@ -155,13 +129,3 @@ class RemoteProvider(Generic[_C]):
             return retrier(once)
 
         return read
-
-    def _meaning(self, exc: Exception, op: Operation) -> GitProviderError:
-        assert isinstance(op, RemoteOperation)
-        error = self._translate(exc, op)
-        if isinstance(error, AlreadyExistsError) and error.existing is None and op.find_existing is not None:
-            with suppress(Exception):
-                error.existing = op.find_existing()
-        if isinstance(exc, StatusError | BodyError):
-            error.__cause__ = exc.__cause__  # the SDK's own error, where it raised one
-        return error

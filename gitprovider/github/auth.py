@@ -13,7 +13,7 @@ from typing import Any
 
 from gitprovider import checks
 from gitprovider._remote.operation import RemoteOperation, StatusError
-from gitprovider._remote.reader import Fields
+from gitprovider._remote.json_reader import JsonReader
 from gitprovider.checks import refuse
 from gitprovider.errors import AuthenticationError
 from gitprovider.github import errors as translate
@@ -86,7 +86,7 @@ class Credential(ABC):
         self._settings = settings
         self._redactor = redactor
         self._lock = threading.Lock()
-        self._login_lock = threading.Lock()  # of its own: a slow answer to it keeps no other operation waiting
+        self._login_lock = threading.Lock()  # of its own: a slow response to it keeps no other operation waiting
         self._header = ""
         self._login: str | None = None
         redacted_in_log(redactor)
@@ -106,9 +106,9 @@ class Credential(ABC):
     @staticmethod
     def _read_login(op: RemoteOperation[GitHubClient]) -> str:
         try:
-            return Fields(op.request("GET", USER)).text("login")
+            return JsonReader(op.request("GET", USER)).str("login")
         except StatusError as exc:
-            if translate.fact(exc.answer, op) != "gh-app-permission":
+            if translate.fact(exc.response, op) != "gh-app-permission":
                 raise
             return ""  # an App's token, given as a str
 
@@ -134,7 +134,7 @@ class Credential(ABC):
     @property
     @abstractmethod
     def _is_perhaps_a_users(self) -> bool:
-        """Whether GET /user may have an answer."""
+        """Whether GET /user may have an response."""
 
     @abstractmethod
     def forget(self) -> None:
@@ -223,13 +223,13 @@ class InstallationCredential(Credential):
             if self._id is None:
                 self._id = self._look_up(op, str(self._installation.owner))
             asked_at = self._clock()
-            answer = op.request("POST", ACCESS_TOKENS, id=self._id)
+            response = op.request("POST", ACCESS_TOKENS, id=self._id)
         finally:
             op.client.close()
             op.client = lent
-        fields = Fields(answer)
-        token, expires_at = fields.text("token"), fields.maybe_time("expires_at")
-        life = 3600.0 if expires_at is None else (expires_at - answer.date).total_seconds()
+        fields = JsonReader(response)
+        token, expires_at = fields.str("token"), fields.time_or_none("expires_at")
+        life = 3600.0 if expires_at is None else (expires_at - response.date).total_seconds()
         self._renew_at = asked_at + life - RENEWAL_MARGIN
         return f"token {token}"
 
@@ -237,9 +237,9 @@ class InstallationCredential(Credential):
     def _look_up(op: RemoteOperation[GitHubClient], owner: str) -> int:
         for template in (INSTALLATION_OF_ORG, INSTALLATION_OF_USER):
             try:
-                return Fields(op.request("GET", template, owner=owner)).number("id")
+                return JsonReader(op.request("GET", template, owner=owner)).int("id")
             except StatusError as exc:
-                if exc.answer.status != 404:
+                if exc.response.status != 404:
                     raise
         raise AuthenticationError(f"the App is not installed for {owner}", status=404)
 

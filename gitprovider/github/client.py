@@ -1,7 +1,7 @@
 """PyGithub, safely configured: each request sent once, to one origin, with a timeout always, and no status lost.
 
-Only PyGithub's public API is used: ``requester.requestJson`` returns the status of every answer, and the
-``urllib3.Retry`` that is given as ``retry=`` sees each answer before PyGithub acts on it (adr/0006).
+Only PyGithub's public API is used: ``requester.requestJson`` returns the status of every response, and the
+``urllib3.Retry`` that is given as ``retry=`` sees each response before PyGithub acts on it (adr/0006).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import urllib3
 
-from gitprovider._remote.operation import Answer, BodyError, StatusError, is_loopback, normal_origin
+from gitprovider._remote.operation import Response, BodyError, StatusError, is_loopback, normal_origin
 from gitprovider.checks import check_int, refuse
 from gitprovider.github.sdk import github
 from gitprovider.options import Host
@@ -29,14 +29,14 @@ _HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "20
 
 
 class DivertedError(github.GithubException):
-    """An answer that leads elsewhere: a redirect, or a 202 to a read, which PyGithub would follow or repeat forever."""
+    """An response that leads elsewhere: a redirect, or a 202 to a read, which PyGithub would follow or repeat forever."""
 
 
 class SendOnce(urllib3.Retry):
-    """Repeats nothing, and stops at every answer that PyGithub would act on by itself."""
+    """Repeats nothing, and stops at every response that PyGithub would act on by itself."""
 
     def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:
-        """Whether the answer is one to stop at. A 202 to a write is an answer like any other."""
+        """Whether the response is one to stop at. A 202 to a write is an response like any other."""
         return 300 <= status_code < 400 or (status_code == 202 and method in ("GET", "HEAD"))
 
     def increment(
@@ -48,7 +48,7 @@ class SendOnce(urllib3.Retry):
         _pool: Any = None,
         _stacktrace: TracebackType | None = None,
     ) -> Self:
-        """Stop at a diverted answer; a failed connection is urllib3's to report.
+        """Stop at a diverted response; a failed connection is urllib3's to report.
 
         Raises:
             DivertedError: it is one.
@@ -57,7 +57,7 @@ class SendOnce(urllib3.Retry):
             return super().increment(method, url, response, error, _pool, _stacktrace)
         headers = {name.lower(): value for name, value in response.headers.items()}
         response.close()
-        raise DivertedError(response.status, None, headers, "the answer leads elsewhere")
+        raise DivertedError(response.status, None, headers, "the response leads elsewhere")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,48 +126,48 @@ class GitHubClient:
             seconds_between_writes=None,
         )
 
-    def send(self, method: str, path: str, *, query: Mapping[str, Any] | None = None, body: Any = None) -> Answer:
+    def send(self, method: str, path: str, *, query: Mapping[str, Any] | None = None, body: Any = None) -> Response:
         """Send one request, once. ``path`` is below the API's address.
 
         Raises:
             StatusError: any status but 2xx, and a 202 to a read.
             BodyError: 2xx with a body that is not JSON.
-            requests.RequestException: no answer.
+            requests.RequestException: no response.
         """
         try:
             status, headers, text = self.sdk.requester.requestJson(
                 method, path, parameters=dict(query or {}), headers=dict(_HEADERS), input=body
             )
         except DivertedError as exc:
-            raise StatusError(Answer(status=exc.status, headers=exc.headers or {})) from exc
-        answer, problem = _parsed(status, headers, text)
+            raise StatusError(Response(status=exc.status, headers=exc.headers or {})) from exc
+        response, problem = _parsed(status, headers, text)
         if not 200 <= status < 300:
-            self._raise(answer)
+            self._raise(response)
         if problem:
-            raise BodyError(problem, answer, cut=text.lstrip()[:1] in ("{", "[", '"'))
-        return answer
+            raise BodyError(problem, response, cut=text.lstrip()[:1] in ("{", "[", '"'))
+        return response
 
-    def _raise(self, answer: Answer) -> NoReturn:
+    def _raise(self, response: Response) -> NoReturn:
         # PyGithub's own classification dies of a body that is no object, or of a message that is no string.
-        data = answer.data
+        data = response.data
         if not isinstance(data, dict) or not isinstance(data.get("message", ""), str):
-            data = {"message": printable(answer.text)}
-        raise StatusError(answer) from self.sdk.requester.createException(answer.status, dict(answer.headers), data)
+            data = {"message": printable(response.text)}
+        raise StatusError(response) from self.sdk.requester.createException(response.status, dict(response.headers), data)
 
     def close(self) -> None:
         """Close the client's connections."""
         self.sdk.close()
 
 
-def _parsed(status: int, headers: Mapping[str, str], text: str) -> tuple[Answer, str]:
-    """The answer with its JSON, and what is wrong with its body, if anything is."""
+def _parsed(status: int, headers: Mapping[str, str], text: str) -> tuple[Response, str]:
+    """The response with its JSON, and what is wrong with its body, if anything is."""
     data, problem = None, ""
     if text.strip():
         try:
             data = json.loads(text)
         except (ValueError, RecursionError):
-            problem = f"the answer is not JSON but {headers.get('content-type', 'of no stated type')}"
-    return Answer(status=status, headers=headers, data=data, text=text), problem
+            problem = f"the response is not JSON but {headers.get('content-type', 'of no stated type')}"
+    return Response(status=status, headers=headers, data=data, text=text), problem
 
 
 @cache

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gitprovider._core.edits import directories, touched_paths
-from gitprovider._remote.operation import Answer, BodyError, RemoteOperation, StatusError
-from gitprovider._remote.reader import Fields
+from gitprovider._remote.operation import Response, BodyError, RemoteOperation, StatusError
+from gitprovider._remote.json_reader import JsonReader
 from gitprovider.checks import refuse
 from gitprovider.contract import TreeEntry
 from gitprovider.errors import ConflictError, HeadMovedError
@@ -47,7 +47,7 @@ class Committing:
         try:
             head = convert.head(self._op.request("GET", BRANCH, repo=self._repo, branch=self._branch))
         except StatusError as exc:
-            if translate.fact(exc.answer, self._op) != "gh-branch-not-found":
+            if translate.fact(exc.response, self._op) != "gh-branch-not-found":
                 raise
             return None
         if expected not in (None, head.sha):
@@ -80,17 +80,17 @@ class Committing:
         body: dict[str, Any] = {"message": self._message, "tree": tree, "parents": [parent]}
         if self._author is not None:
             body["author"] = self._author
-        answer = self._op.request("POST", COMMITS, repo=self._repo, body=body)
-        commit = convert.commit(Fields(answer), self._branch)
+        response = self._op.request("POST", COMMITS, repo=self._repo, body=body)
+        commit = convert.commit(JsonReader(response), self._branch)
         self._op.note(commit_sha=commit.sha)
         return commit
 
     def move_branch(self, sha: str) -> None:
         """Move the branch forward to ``sha``; GitHub refuses what is no fast-forward."""
         body = {"sha": sha, "force": False}
-        answer = self._op.request("PATCH", OLD_REF, repo=self._repo, branch=self._branch, body=body)
-        if (there := convert.ref_sha(answer)) != sha:
-            raise BodyError(f"{self._branch} was to be moved to {sha}, and the answer names {there}", answer)
+        response = self._op.request("PATCH", OLD_REF, repo=self._repo, branch=self._branch, body=body)
+        if (there := convert.ref_sha(response)) != sha:
+            raise BodyError(f"{self._branch} was to be moved to {sha}, and the response names {there}", response)
 
     def first(self, changes: Sequence[FileChange], expected_head: str | None) -> Commit:
         """Commit to an empty repository, which the Git data API refuses: the contents API makes a commit of one file.
@@ -136,7 +136,7 @@ class Committing:
         try:
             self._op.request("GET", REF, repo=self._repo, branch=self._branch)
         except StatusError as exc:
-            if translate.fact(exc.answer, self._op) != "gh-empty-repo":
+            if translate.fact(exc.response, self._op) != "gh-empty-repo":
                 raise
         else:
             raise ConflictError(f"{self._branch} appeared while it was looked for")
@@ -158,9 +158,9 @@ class Committing:
         body: dict[str, Any] = {"message": self._message, "branch": self._branch, "content": content}
         if self._author is not None:
             body["author"] = body["committer"] = self._author
-        answer = self._op.request("PUT", CONTENTS, repo=self._repo, path=entry.path, body=body)
-        made = Fields(answer).sub("commit")
-        return convert.commit(made, self._branch), convert.sha(made.sub("tree"))
+        response = self._op.request("PUT", CONTENTS, repo=self._repo, path=entry.path, body=body)
+        made = JsonReader(response).object("commit")
+        return convert.commit(made, self._branch), convert.sha(made.object("tree"))
 
     def _upload(self, made: Sequence[Entry]) -> None:
         sent: set[str] = set()
@@ -170,17 +170,17 @@ class Committing:
             content = base64.b64encode(entry.data or b"").decode()
             sha = self._created(BLOBS, {"content": content, "encoding": "base64"})
             if sha != entry.sha:
-                raise BodyError(f"the blob of {entry.path!r} is {sha}, expected {entry.sha}", Answer(status=201))
+                raise BodyError(f"the blob of {entry.path!r} is {sha}, expected {entry.sha}", Response(status=201))
             sent.add(sha)
 
     def _created(self, template: str, body: Mapping[str, Any]) -> str:
-        return convert.sha(Fields(self._op.request("POST", template, repo=self._repo, body=body)))
+        return convert.sha(JsonReader(self._op.request("POST", template, repo=self._repo, body=body)))
 
     def _read_tree(self, tree: str, paths: Sequence[str]) -> Mapping[str, TreeEntry]:
-        """The files of a tree, by path; of one too large for a single answer, the directories that ``paths`` pass."""
-        answer = self._get_tree(tree, recursive=True)
-        if not Fields(answer).maybe_flag("truncated"):
-            return convert.tree(answer)
+        """The files of a tree, by path; of one too large for a single response, the directories that ``paths`` pass."""
+        response = self._get_tree(tree, recursive=True)
+        if not JsonReader(response).bool_or_none("truncated"):
+            return convert.tree(response)
         found: dict[str, TreeEntry] = {}
         trees = {"": tree}
         for directory in ["", *sorted({above for path in paths for above in directories(path)})]:
@@ -189,16 +189,16 @@ class Committing:
         return found
 
     def _read_directory(self, directory: str, trees: dict[str, str], found: dict[str, TreeEntry]) -> None:
-        answer = self._get_tree(trees[directory], recursive=False)
-        convert.check_whole(answer)
-        for entry in Fields(answer).items("tree"):
-            path = f"{directory}/{entry.text('path')}".lstrip("/")
-            is_directory = entry.text("type") == "tree"
+        response = self._get_tree(trees[directory], recursive=False)
+        convert.check_whole(response)
+        for entry in JsonReader(response).objects("tree"):
+            path = f"{directory}/{entry.str('path')}".lstrip("/")
+            is_directory = entry.str("type") == "tree"
             if is_directory:
                 trees[path] = convert.sha(entry)
             # With its slash, a directory stands for the files below it, which may not be read.
-            found[f"{path}/" if is_directory else path] = TreeEntry(convert.sha(entry), entry.text("mode"))
+            found[f"{path}/" if is_directory else path] = TreeEntry(convert.sha(entry), entry.str("mode"))
 
-    def _get_tree(self, tree: str, *, recursive: bool) -> Answer:
+    def _get_tree(self, tree: str, *, recursive: bool) -> Response:
         query = {"recursive": "1"} if recursive else None
         return self._op.request("GET", TREE, repo=self._repo, tree=tree, query=query)

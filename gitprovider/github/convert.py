@@ -4,61 +4,61 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gitprovider._remote.operation import Answer, BodyError
-from gitprovider._remote.reader import Fields
+from gitprovider._remote.operation import Response, BodyError
+from gitprovider._remote.json_reader import JsonReader
 from gitprovider.contract import TreeEntry
 from gitprovider.models import Branch, Commit, MergeResult, PullRequest, PullRequestState, Repo
 
 
-def repo(answer: Answer) -> Repo:
+def repo(response: Response) -> Repo:
     """``full-repository``. Servers from before `visibility` say `private` alone."""
-    fields = Fields(answer)
-    visibility = fields.maybe_text("visibility") or ("private" if fields.flag("private") else "public")
+    fields = JsonReader(response)
+    visibility = fields.str_or_none("visibility") or ("private" if fields.bool("private") else "public")
     return fields.build(
         Repo,
         provider="github",
-        path=fields.text("full_name"),
-        id=str(fields.number("id")),
-        default_branch=fields.text("default_branch"),
+        path=fields.str("full_name"),
+        id=str(fields.int("id")),
+        default_branch=fields.str("default_branch"),
         visibility=visibility,
-        description=fields.maybe_text("description") or "",
-        archived=fields.maybe_flag("archived") or False,
-        web_url=fields.text("html_url"),
-        clone_url=fields.text("clone_url"),
-        ssh_url=fields.maybe_text("ssh_url"),
-        created_at=fields.maybe_time("created_at"),
+        description=fields.str_or_none("description") or "",
+        archived=fields.bool_or_none("archived") or False,
+        web_url=fields.str("html_url"),
+        clone_url=fields.str("clone_url"),
+        ssh_url=fields.str_or_none("ssh_url"),
+        created_at=fields.time_or_none("created_at"),
     )
 
 
-def branches(answer: Answer) -> list[Branch]:
+def branches(response: Response) -> list[Branch]:
     """A page of ``short-branch``."""
-    return [branch(fields) for fields in Fields.each(answer)]
+    return [branch(fields) for fields in JsonReader.each(response)]
 
 
-def branch(fields: Fields) -> Branch:
+def branch(fields: JsonReader) -> Branch:
     """``short-branch`` or ``branch-with-protection``."""
     return fields.build(
-        Branch, name=fields.text("name"), sha=fields.sub("commit").text("sha"), protected=fields.flag("protected")
+        Branch, name=fields.str("name"), sha=fields.object("commit").str("sha"), protected=fields.bool("protected")
     )
 
 
-def new_branch(answer: Answer) -> Branch:
+def new_branch(response: Response) -> Branch:
     """The ``git-ref`` of a new branch, which does not say whether a rule covers the name."""
-    fields = Fields(answer)
-    ref = fields.text("ref")
+    fields = JsonReader(response)
+    ref = fields.str("ref")
     if not ref.startswith("refs/heads/"):
-        raise BodyError(f"the field ref is {ref!r}; expected a branch's", answer)
-    return fields.build(Branch, name=ref.removeprefix("refs/heads/"), sha=ref_sha(answer))
+        raise BodyError(f"the field ref is {ref!r}; expected a branch's", response)
+    return fields.build(Branch, name=ref.removeprefix("refs/heads/"), sha=ref_sha(response))
 
 
-def ref_sha(answer: Answer) -> str:
+def ref_sha(response: Response) -> str:
     """The commit that a ``git-ref`` points at."""
-    return sha(Fields(answer).sub("object"))
+    return sha(JsonReader(response).object("object"))
 
 
-def sha(fields: Fields) -> str:
+def sha(fields: JsonReader) -> str:
     """The `sha` of an object, checked."""
-    return fields.build(Branch, name="any", sha=fields.text("sha")).sha
+    return fields.build(Branch, name="any", sha=fields.str("sha")).sha
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,13 +85,13 @@ class Head:
         return bool(self.branch.protected)
 
 
-def head(answer: Answer) -> Head:
+def head(response: Response) -> Head:
     """``branch-with-protection``: besides the head's sha it holds the commit whole, with its tree."""
-    fields = Fields(answer)
+    fields = JsonReader(response)
     found = branch(fields)
-    outer = fields.sub("commit")
-    inner = outer.sub("commit")
-    protection = fields.maybe_sub("protection")
+    outer = fields.object("commit")
+    inner = outer.object("commit")
+    protection = fields.object_or_none("protection")
     return Head(
         branch=found,
         commit=fields.build(
@@ -99,89 +99,89 @@ def head(answer: Answer) -> Head:
             sha=found.sha,
             parent=_first_parent(outer),
             branch=found.name,
-            message=inner.maybe_text("message") or "",
-            web_url=outer.maybe_text("html_url"),
+            message=inner.str_or_none("message") or "",
+            web_url=outer.str_or_none("html_url"),
         ),
-        tree=sha(inner.sub("tree")),
-        classic_rule=None if protection is None else protection.maybe_flag("enabled"),
+        tree=sha(inner.object("tree")),
+        classic_rule=None if protection is None else protection.bool_or_none("enabled"),
     )
 
 
-def commit(fields: Fields, branch: str) -> Commit:
+def commit(fields: JsonReader, branch: str) -> Commit:
     """``git-commit``, or the `commit` of a ``file-commit``."""
     return fields.build(
         Commit,
-        sha=fields.text("sha"),
+        sha=fields.str("sha"),
         parent=_first_parent(fields),
         branch=branch,
-        message=fields.maybe_text("message") or "",
-        web_url=fields.maybe_text("html_url"),
+        message=fields.str_or_none("message") or "",
+        web_url=fields.str_or_none("html_url"),
     )
 
 
-def _first_parent(fields: Fields) -> str | None:
-    parents = fields.items("parents")
+def _first_parent(fields: JsonReader) -> str | None:
+    parents = fields.objects("parents")
     return sha(parents[0]) if parents else None
 
 
-def check_whole(answer: Answer) -> None:
+def check_whole(response: Response) -> None:
     """Check that a ``git-tree`` is all there.
 
     Raises:
         BodyError: it is not.
     """
-    if Fields(answer).maybe_flag("truncated"):
-        raise BodyError("the tree is larger than GitHub lists in one answer", answer)
+    if JsonReader(response).bool_or_none("truncated"):
+        raise BodyError("the tree is larger than GitHub lists in one response", response)
 
 
-def tree(answer: Answer) -> dict[str, TreeEntry]:
+def tree(response: Response) -> dict[str, TreeEntry]:
     """The files of a ``git-tree`` that was read recursively.
 
     Raises:
         BodyError: the host left some out: more than 100,000 entries or 7 MB.
     """
-    check_whole(answer)
+    check_whole(response)
     return {
-        entry.text("path"): TreeEntry(sha(entry), entry.text("mode"))
-        for entry in Fields(answer).items("tree")
-        if entry.text("type") != "tree"
+        entry.str("path"): TreeEntry(sha(entry), entry.str("mode"))
+        for entry in JsonReader(response).objects("tree")
+        if entry.str("type") != "tree"
     }
 
 
-def pull_request(fields: Fields) -> PullRequest:
+def pull_request(fields: JsonReader) -> PullRequest:
     """``pull-request`` or ``pull-request-simple``. Until it is merged, `merge_commit_sha` is a test merge's."""
-    merged = fields.maybe_text("merged_at") is not None
+    merged = fields.str_or_none("merged_at") is not None
     state = PullRequestState.MERGED if merged else PullRequestState(_state(fields))
-    head = fields.sub("head")
+    head = fields.object("head")
     return fields.build(
         PullRequest,
-        number=fields.number("number"),
+        number=fields.int("number"),
         state=state,
-        title=fields.text("title"),
-        description=fields.maybe_text("body") or "",
-        source_branch=head.text("ref"),
-        target_branch=fields.sub("base").text("ref"),
-        head_sha=head.text("sha"),
-        draft=fields.maybe_flag("draft") or False,
-        web_url=fields.text("html_url"),
-        created_at=fields.maybe_time("created_at"),
-        merge_commit_sha=fields.text("merge_commit_sha") if merged else None,
+        title=fields.str("title"),
+        description=fields.str_or_none("body") or "",
+        source_branch=head.str("ref"),
+        target_branch=fields.object("base").str("ref"),
+        head_sha=head.str("sha"),
+        draft=fields.bool_or_none("draft") or False,
+        web_url=fields.str("html_url"),
+        created_at=fields.time_or_none("created_at"),
+        merge_commit_sha=fields.str("merge_commit_sha") if merged else None,
     )
 
 
-def _state(fields: Fields) -> str:
-    state = fields.text("state")
+def _state(fields: JsonReader) -> str:
+    state = fields.str("state")
     if state not in ("open", "closed"):
-        raise BodyError(f"the field state is {state!r}; expected open or closed", fields.answer)
+        raise BodyError(f"the field state is {state!r}; expected open or closed", fields.response)
     return state
 
 
-def in_one_repo(fields: Fields) -> bool:
+def in_one_repo(fields: JsonReader) -> bool:
     """Whether a pull request's branches are in the same repository; a deleted fork's `repo` is null."""
-    head, base = fields.sub("head").maybe_sub("repo"), fields.sub("base").sub("repo")
-    return head is not None and head.number("id") == base.number("id")
+    head, base = fields.object("head").object_or_none("repo"), fields.object("base").object("repo")
+    return head is not None and head.int("id") == base.int("id")
 
 
-def merge_result(fields: Fields) -> MergeResult:
+def merge_result(fields: JsonReader) -> MergeResult:
     """The 200 of a merge."""
-    return fields.build(MergeResult, sha=fields.text("sha"))
+    return fields.build(MergeResult, sha=fields.str("sha"))

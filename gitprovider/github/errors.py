@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from gitprovider._remote.errors import Row, with_hint
-from gitprovider._remote.operation import Answer, RemoteOperation, StatusError, transport_error
+from gitprovider._remote.errors import ErrorRule, with_hint
+from gitprovider._remote.operation import Response, RemoteOperation, StatusError, transport_error
 from gitprovider.errors import (
     AlreadyExistsError,
     AuthenticationError,
@@ -52,8 +52,8 @@ PROTECT = f"PUT {endpoints.PROTECTION}"
 _SECONDARY_WAIT = 60.0
 
 
-def _merge(fact: str, reason: NotMergeableReason, text: str, **more: Any) -> Row:
-    return Row(fact, (405, 409, 422), NotMergeableError, MERGE, text, known={"reason": reason, **more})
+def _merge(fact: str, reason: NotMergeableReason, text: str, **more: Any) -> ErrorRule:
+    return ErrorRule(fact, (405, 409, 422), NotMergeableError, MERGE, text, error_kwargs={"reason": reason, **more})
 
 
 _UNKNOWN: dict[str, Any] = {"outcome": Outcome.UNKNOWN}
@@ -67,183 +67,183 @@ _RULES = (
 )
 _HOOK = with_hint("a ruleset of the repository or organization forbids it; the message names the rule")
 
-TABLE: tuple[Row, ...] = (
+TABLE: tuple[ErrorRule, ...] = (
     # Limits, whatever the endpoint.
-    Row("gh-too-many-requests", (429,), RateLimitedError),
-    Row("gh-secondary-limit", (403,), RateLimitedError, header=("retry-after", ".")),
-    Row(
+    ErrorRule("gh-too-many-requests", (429,), RateLimitedError),
+    ErrorRule("gh-secondary-limit", (403,), RateLimitedError, header=("retry-after", ".")),
+    ErrorRule(
         "gh-rate-limit",
         (403,),
         RateLimitedError,
         text=r"rate limit|abuse detection|temporarily blocked from content creation"
         r"|retry your request again later|wait a few minutes before you try again",
     ),
-    Row("gh-too-quickly", (422,), RateLimitedError, text=r"submitted too quickly"),
+    ErrorRule("gh-too-quickly", (422,), RateLimitedError, text=r"submitted too quickly"),
     # Credentials, rights and plans.
-    Row("gh-bad-credentials", (401,), AuthenticationError, known=with_hint("the token is missing, wrong or expired")),
-    Row(
+    ErrorRule("gh-bad-credentials", (401,), AuthenticationError, error_kwargs=with_hint("the token is missing, wrong or expired")),
+    ErrorRule(
         "gh-sso",
         (403,),
         PermissionDeniedError,
         header=("x-github-sso", "required"),
-        known=with_hint("authorize the token for the organization's single sign-on: {sso}"),
+        error_kwargs=with_hint("authorize the token for the organization's single sign-on: {sso}"),
     ),
-    Row(
+    ErrorRule(
         "gh-sso",
         (403,),
         PermissionDeniedError,
         text=r"SAML enforcement",
-        known=with_hint("authorize the token for the organization's single sign-on"),
+        error_kwargs=with_hint("authorize the token for the organization's single sign-on"),
     ),
-    Row(
+    ErrorRule(
         "gh-token-permission",
         (403,),
         PermissionDeniedError,
         text=r"not accessible by personal access token",
-        known=with_hint(
+        error_kwargs=with_hint(
             "the fine-grained token lacks {needed}, the repository is not among its own, or the organization has not "
             "approved it"
         ),
     ),
-    Row(
+    ErrorRule(
         "gh-app-permission",
         (403,),
         PermissionDeniedError,
         text=r"not accessible by integration",
-        known=with_hint("the App's installation lacks {needed}, or does not cover the repository"),
+        error_kwargs=with_hint("the App's installation lacks {needed}, or does not cover the repository"),
     ),
-    Row("gh-plan", (403,), PermissionDeniedError, text=r"upgrade to GitHub|upgrade your plan", known=with_hint(_PLAN)),
-    Row(
+    ErrorRule("gh-plan", (403,), PermissionDeniedError, text=r"upgrade to GitHub|upgrade your plan", error_kwargs=with_hint(_PLAN)),
+    ErrorRule(
         "gh-archived",
         (403,),
         PermissionDeniedError,
         text=r"archived so is read-only",
-        known=with_hint("the repository is archived; unarchive it first"),
+        error_kwargs=with_hint("the repository is archived; unarchive it first"),
     ),
-    Row(
+    ErrorRule(
         "gh-blocked",
         (403, 451),
         PermissionDeniedError,
         text=r"access blocked",
-        known=with_hint("GitHub has disabled access to the repository for legal reasons or a breach of its terms"),
+        error_kwargs=with_hint("GitHub has disabled access to the repository for legal reasons or a breach of its terms"),
     ),
-    Row(
+    ErrorRule(
         "gh-admin-rights",
         (403,),
         PermissionDeniedError,
         text=r"admin rights|administration|must be an admin",
-        known=_ADMIN,
+        error_kwargs=_ADMIN,
     ),
     # A rule that forbids a name or a direct commit; 403, 409 and 422 alike, so before what else those may mean.
-    Row("gh-rule-violation", _WRITES, PermissionDeniedError, MOVE_REF, _RULES, known=_DIRECT),
-    Row("gh-rule-violation-contents", _WRITES, PermissionDeniedError, CONTENTS, _RULES, known=_DIRECT),
-    Row("gh-rule-creation", _WRITES, PermissionDeniedError, CREATE_REF, _RULES, known=_HOOK),
-    Row("gh-protected-deletion", _WRITES, PermissionDeniedError, DELETE_REF, _RULES, known=_HOOK),
+    ErrorRule("gh-rule-violation", _WRITES, PermissionDeniedError, MOVE_REF, _RULES, error_kwargs=_DIRECT),
+    ErrorRule("gh-rule-violation-contents", _WRITES, PermissionDeniedError, CONTENTS, _RULES, error_kwargs=_DIRECT),
+    ErrorRule("gh-rule-creation", _WRITES, PermissionDeniedError, CREATE_REF, _RULES, error_kwargs=_HOOK),
+    ErrorRule("gh-protected-deletion", _WRITES, PermissionDeniedError, DELETE_REF, _RULES, error_kwargs=_HOOK),
     # create_repo
-    Row("gh-name-exists", (422,), AlreadyExistsError, ORG_REPOS, r"already exists"),
-    Row("gh-name-exists", (422,), AlreadyExistsError, USER_REPOS, r"already exists"),
-    Row(
+    ErrorRule("gh-name-exists", (422,), AlreadyExistsError, ORG_REPOS, r"already exists"),
+    ErrorRule("gh-name-exists", (422,), AlreadyExistsError, USER_REPOS, r"already exists"),
+    ErrorRule(
         "gh-visibility-plan",
         (422,),
         PermissionDeniedError,
         text=r"visibility can't be|upgrade your subscription",
-        known=with_hint("the plan or a policy of the owner forbids this visibility; it was not made with another"),
+        error_kwargs=with_hint("the plan or a policy of the owner forbids this visibility; it was not made with another"),
     ),
-    Row(
+    ErrorRule(
         "gh-no-such-org",
         (404,),
         NotFoundError,
         ORG_REPOS,
-        known=with_hint(
+        error_kwargs=with_hint(
             "no such organization, or it is not visible to this credential; in another user's account nothing can be "
             "created, and an App can create in organizations alone"
         ),
     ),
     # create_branch, and the ref reads
-    Row("gh-ref-exists", (422,), AlreadyExistsError, CREATE_REF, r"Reference already exists"),
-    Row("gh-object-missing", (422,), NotFoundError, CREATE_REF, r"Object does not exist"),
-    Row(
+    ErrorRule("gh-ref-exists", (422,), AlreadyExistsError, CREATE_REF, r"Reference already exists"),
+    ErrorRule("gh-object-missing", (422,), NotFoundError, CREATE_REF, r"Object does not exist"),
+    ErrorRule(
         "gh-ref-update-failed",
         (422,),
         ConflictError,
         CREATE_REF,
         r"Reference update failed",
-        known=with_hint("a branch is in the way whose name is a path prefix of this one, or the other way round"),
+        error_kwargs=with_hint("a branch is in the way whose name is a path prefix of this one, or the other way round"),
     ),
     *(
-        Row(
+        ErrorRule(
             "gh-empty-repo",
             (409,),
             NotFoundError,
             endpoint,
             r"Git Repository is empty",
-            known=with_hint("the repository has no commit yet; commit_files makes the first one"),
+            error_kwargs=with_hint("the repository has no commit yet; commit_files makes the first one"),
         )
         for endpoint in (CREATE_REF, GET_REF, GET_COMMIT)
     ),
     # commit_files
-    Row("gh-contents-stale", (409, 422), HeadMovedError, CONTENTS, r"does not match|\"sha\" wasn't supplied"),
-    Row("gh-tree-delete", (422,), InvalidRequestError, TREES, r"BadObjectState", known={"argument": "changes"}),
-    Row("gh-not-fast-forward", (422,), HeadMovedError, MOVE_REF, r"not a fast.?forward"),
-    Row("gh-ref-update-failed", (422,), ConflictError, MOVE_REF, r"Reference update failed"),
+    ErrorRule("gh-contents-stale", (409, 422), HeadMovedError, CONTENTS, r"does not match|\"sha\" wasn't supplied"),
+    ErrorRule("gh-tree-delete", (422,), InvalidRequestError, TREES, r"BadObjectState", error_kwargs={"argument": "changes"}),
+    ErrorRule("gh-not-fast-forward", (422,), HeadMovedError, MOVE_REF, r"not a fast.?forward"),
+    ErrorRule("gh-ref-update-failed", (422,), ConflictError, MOVE_REF, r"Reference update failed"),
     *(
-        Row("gh-ref-missing", (422,), NotFoundError, endpoint, r"Reference does not exist")
+        ErrorRule("gh-ref-missing", (422,), NotFoundError, endpoint, r"Reference does not exist")
         for endpoint in (MOVE_REF, DELETE_REF)
     ),
-    Row(
+    ErrorRule(
         "gh-tree-too-big",
         (422,),
         ProviderUnavailableError,
         text=r"request timed out",
-        known=with_hint(
+        error_kwargs=with_hint(
             "GitHub took too long over this many or this large files; commit them in smaller lots",
             outcome=Outcome.UNKNOWN,
         ),
     ),
-    Row("gh-tree-lag", (422,), ProviderUnavailableError, COMMITS, r"Tree SHA does not exist"),
+    ErrorRule("gh-tree-lag", (422,), ProviderUnavailableError, COMMITS, r"Tree SHA does not exist"),
     # open_pull_request
-    Row("gh-pull-exists", (422,), AlreadyExistsError, PULLS, r"A pull request already exists"),
-    Row(
+    ErrorRule("gh-pull-exists", (422,), AlreadyExistsError, PULLS, r"A pull request already exists"),
+    ErrorRule(
         "gh-no-commits-between",
         (422,),
         ConflictError,
         PULLS,
         r"No commits between",
-        known=with_hint("the source branch has nothing that the target branch lacks"),
+        error_kwargs=with_hint("the source branch has nothing that the target branch lacks"),
     ),
-    Row(
+    ErrorRule(
         "gh-head-invalid",
         (422,),
         NotFoundError,
         PULLS,
         r"PullRequest\.head(?:_sha|_repo)?: (?:invalid|missing)|head .*(?:not found|does not exist)",
-        known=with_hint("no such source branch; one that was made a moment ago may take a few seconds"),
+        error_kwargs=with_hint("no such source branch; one that was made a moment ago may take a few seconds"),
     ),
-    Row(
+    ErrorRule(
         "gh-base-invalid",
         (422,),
         NotFoundError,
         PULLS,
         r"PullRequest\.base(?:_sha)?: (?:invalid|missing)|base .*(?:not found|does not exist)",
-        known=with_hint("no such target branch"),
+        error_kwargs=with_hint("no such target branch"),
     ),
-    Row(
+    ErrorRule(
         "gh-no-drafts",
         (422,),
         PermissionDeniedError,
         PULLS,
         r"Draft pull requests are not supported",
-        known=with_hint(_PLAN),
+        error_kwargs=with_hint(_PLAN),
     ),
-    Row(
+    ErrorRule(
         "gh-reviewer-refused",
         (422,),
         InvalidRequestError,
         REVIEWERS,
-        known=with_hint("a reviewer must be a collaborator, and not the pull request's author", argument="reviewers"),
+        error_kwargs=with_hint("a reviewer must be a collaborator, and not the pull request's author", argument="reviewers"),
     ),
     # merge_pull_request; a list of rule violations may name the cause more closely than its first line
-    Row("gh-head-modified", (405, 409, 422), HeadMovedError, MERGE, r"Head branch was modified"),
+    ErrorRule("gh-head-modified", (405, 409, 422), HeadMovedError, MERGE, r"Head branch was modified"),
     _merge("gh-head-behind", NotMergeableReason.BEHIND, r"out of date|not up to date with the base"),
     _merge("gh-base-modified", NotMergeableReason.PENDING, r"Base branch was modified", transient=True),
     _merge("gh-merge-draft", NotMergeableReason.DRAFT, r"still a draft|is in draft"),
@@ -265,84 +265,84 @@ TABLE: tuple[Row, ...] = (
     ),
     _merge("gh-not-mergeable", NotMergeableReason.UNKNOWN, ""),
     # protect_branch: the body is ours alone, so its refusal is no fault of the caller's arguments
-    Row("gh-protection-schema", (422,), UnexpectedResponseError, PROTECT, r"subschema|Invalid request"),
+    ErrorRule("gh-protection-schema", (422,), UnexpectedResponseError, PROTECT, r"subschema|Invalid request"),
     # Both are asked once the branch was seen; a credential without administration rights is told 404.
-    Row("gh-protection-none", (404,), NotFoundError, GET_PROTECTION, r"Branch not protected"),
+    ErrorRule("gh-protection-none", (404,), NotFoundError, GET_PROTECTION, r"Branch not protected"),
     *(
-        Row("gh-protection-no-admin", (404,), PermissionDeniedError, endpoint, r"\ANot Found\Z", known=_ADMIN)
+        ErrorRule("gh-protection-no-admin", (404,), PermissionDeniedError, endpoint, r"\ANot Found\Z", error_kwargs=_ADMIN)
         for endpoint in (GET_PROTECTION, PROTECT)
     ),
     # Whatever the endpoint: statuses alone.
-    Row("gh-limit-used-up", (403,), RateLimitedError, header=("x-ratelimit-remaining", r"0\Z")),
-    Row("gh-forbidden", (403,), PermissionDeniedError),
-    Row("gh-legal", (451,), PermissionDeniedError),
-    Row(
+    ErrorRule("gh-limit-used-up", (403,), RateLimitedError, header=("x-ratelimit-remaining", r"0\Z")),
+    ErrorRule("gh-forbidden", (403,), PermissionDeniedError),
+    ErrorRule("gh-legal", (451,), PermissionDeniedError),
+    ErrorRule(
         "gh-html-404",
         (404, 410),
         UnexpectedResponseError,
-        page=True,
-        known=with_hint("this is no answer of GitHub's API; does base_url name the API, and not the web pages?"),
+        non_json=True,
+        error_kwargs=with_hint("this is no response of GitHub's API; does base_url name the API, and not the web pages?"),
     ),
-    Row("gh-branch-not-found", (404,), NotFoundError, text=r"Branch .*not found"),
-    Row(
+    ErrorRule("gh-branch-not-found", (404,), NotFoundError, text=r"Branch .*not found"),
+    ErrorRule(
         "gh-not-found",
         (404, 410),
         NotFoundError,
-        known=with_hint("it does not exist, or this credential may not see it; GitHub does not tell these apart"),
+        error_kwargs=with_hint("it does not exist, or this credential may not see it; GitHub does not tell these apart"),
     ),
-    Row(
+    ErrorRule(
         "gh-moved",
         range(300, 400),
         RepoMovedError,
-        known=with_hint("get_repo follows to the new path; nothing was sent there"),
+        error_kwargs=with_hint("get_repo follows to the new path; nothing was sent there"),
     ),
-    Row("gh-computing", (202,), ProviderUnavailableError, known=_UNKNOWN),
-    Row("gh-timeout", (408,), ProviderUnavailableError, known=_UNKNOWN),
-    Row("gh-server-error", range(500, 600), ProviderUnavailableError, known=_UNKNOWN),
-    Row("gh-conflict", (409,), ConflictError),
-    Row("gh-invalid", range(400, 500), InvalidRequestError),
+    ErrorRule("gh-computing", (202,), ProviderUnavailableError, error_kwargs=_UNKNOWN),
+    ErrorRule("gh-timeout", (408,), ProviderUnavailableError, error_kwargs=_UNKNOWN),
+    ErrorRule("gh-server-error", range(500, 600), ProviderUnavailableError, error_kwargs=_UNKNOWN),
+    ErrorRule("gh-conflict", (409,), ConflictError),
+    ErrorRule("gh-invalid", range(400, 500), InvalidRequestError),
 )
 
 
 def translate(exc: Exception, op: RemoteOperation[Any]) -> GitProviderError:
     """The meaning of what a step raised. Its outcome is what is known had that been the effect step."""
     if isinstance(exc, StatusError):
-        return refusal(exc.answer, f"{op.method} {op.endpoint}")
+        return refusal(exc.response, f"{op.method} {op.endpoint}")
     if isinstance(exc, github.GithubException):  # from an auth of PyGithub's that asks for a token itself
         headers = {str(name).lower(): str(value) for name, value in (exc.headers or {}).items()}
-        return refusal(Answer(status=int(exc.status), headers=headers, data=exc.data), "")
+        return refusal(Response(status=int(exc.status), headers=headers, data=exc.data), "")
     known = transport_error(exc)
     if known is not None:
         return known
-    return UnexpectedResponseError(f"PyGithub could not handle the answer: {type(exc).__name__}", **_UNKNOWN)
+    return UnexpectedResponseError(f"PyGithub could not handle the response: {type(exc).__name__}", **_UNKNOWN)
 
 
-def refusal(answer: Answer, endpoint: str) -> GitProviderError:
-    """The meaning of an answer that is not 2xx."""
-    message = words(answer) or f"HTTP {answer.status}"
-    known: dict[str, Any] = {"status": answer.status, "request_id": answer.request_id}
-    row = _row(answer, endpoint, message)
+def refusal(response: Response, endpoint: str) -> GitProviderError:
+    """The meaning of an response that is not 2xx."""
+    message = words(response) or f"HTTP {response.status}"
+    known: dict[str, Any] = {"status": response.status, "request_id": response.request_id}
+    row = _row(response, endpoint, message)
     if row is None:
         return UnexpectedResponseError(message, **known, **_UNKNOWN)
     known |= row.known
     if "hint" in known:
         known["hint"] = known["hint"].format(
-            sso=answer.headers.get("x-github-sso", "").partition("url=")[2] or "see its settings",
-            needed=answer.headers.get("x-accepted-github-permissions") or "a permission",
+            sso=response.headers.get("x-github-sso", "").partition("url=")[2] or "see its settings",
+            needed=response.headers.get("x-accepted-github-permissions") or "a permission",
         )
     error = row.error(message, **known)
-    error.retry_after = _asked_wait(answer) if isinstance(error, RateLimitedError) else answer.retry_after
+    error.retry_after = _asked_wait(response) if isinstance(error, RateLimitedError) else response.retry_after
     return error
 
 
-def fact(answer: Answer, op: RemoteOperation[Any]) -> str:
+def fact(response: Response, op: RemoteOperation[Any]) -> str:
     """The id of the fact by which the refusal of the operation's last request is understood; ``""`` for none."""
-    row = _row(answer, f"{op.method} {op.endpoint}", words(answer))
+    row = _row(response, f"{op.method} {op.endpoint}", words(response))
     return row.fact if row else ""
 
 
-def _row(answer: Answer, endpoint: str, message: str) -> Row | None:
-    return next((row for row in TABLE if row.fits(endpoint, answer, message)), None)
+def _row(response: Response, endpoint: str, message: str) -> ErrorRule | None:
+    return next((row for row in TABLE if row.fits(endpoint, response, message)), None)
 
 
 def is_retryable_read_error(error: Exception) -> bool:
@@ -350,12 +350,12 @@ def is_retryable_read_error(error: Exception) -> bool:
     return isinstance(error, GitProviderError) and error.retryable
 
 
-def words(answer: Answer) -> str:
+def words(response: Response) -> str:
     """What GitHub said, whatever the shape it said it in: ``message``, ``error``, and every entry of ``errors``."""
-    if not isinstance(answer.data, dict):
-        return "" if re.match(r"\s*<", answer.text) else answer.text
-    said = [answer.data.get("message"), answer.data.get("error")]
-    errors = answer.data.get("errors")
+    if not isinstance(response.data, dict):
+        return "" if re.match(r"\s*<", response.text) else response.text
+    said = [response.data.get("message"), response.data.get("error")]
+    errors = response.data.get("errors")
     said += [_error_words(error) for error in (errors if isinstance(errors, list) else [errors])]
     return "; ".join(part for part in said if isinstance(part, str) and part)
 
@@ -369,13 +369,13 @@ def _error_words(error: Any) -> str | None:
     return f"{where}: {what}" if where else str(what)
 
 
-def _asked_wait(answer: Answer) -> float:
+def _asked_wait(response: Response) -> float:
     """The seconds that a limit asks to wait: Retry-After; the primary limit's reset; a minute for a secondary one."""
-    if answer.retry_after is not None:
-        return answer.retry_after
-    reset = answer.headers.get("x-ratelimit-reset", "")
-    if answer.headers.get("x-ratelimit-remaining") == "0" and reset.isdecimal() and len(reset) < 15:
-        return max(int(reset) - answer.date.timestamp(), 0.0) + 1.0
+    if response.retry_after is not None:
+        return response.retry_after
+    reset = response.headers.get("x-ratelimit-reset", "")
+    if response.headers.get("x-ratelimit-remaining") == "0" and reset.isdecimal() and len(reset) < 15:
+        return max(int(reset) - response.date.timestamp(), 0.0) + 1.0
     return _SECONDARY_WAIT
 
 

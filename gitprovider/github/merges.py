@@ -6,7 +6,7 @@ https://docs.github.com/rest/pulls/pulls#merge-a-pull-request
 from __future__ import annotations
 
 from gitprovider._remote.operation import BodyError, RemoteOperation, StatusError
-from gitprovider._remote.reader import Fields
+from gitprovider._remote.json_reader import JsonReader
 from gitprovider.errors import ConflictError, GitProviderError, HeadMovedError, NotMergeableError, NotMergeableReason
 from gitprovider.github import convert
 from gitprovider.github import errors as translate
@@ -26,19 +26,19 @@ class Merge:
         self._repo = repo
         self._number = number
         self._options = options
-        self._pull: Fields | None = None
+        self._pull: JsonReader | None = None
 
     def read(self) -> PullRequest:
         """The pull request as it is now."""
-        answer = self._op.request("GET", PULL, repo=self._repo, number=self._number)
-        self._pull = Fields(answer)
+        response = self._op.request("GET", PULL, repo=self._repo, number=self._number)
+        self._pull = JsonReader(response)
         return convert.pull_request(self._pull)
 
     def read_head(self) -> tuple[str, MergeResult | None]:
         """The head that the pull request is at now, and the merge, if it was merged at that."""
         pull = self.read()
         assert self._pull is not None
-        head = convert.sha(self._pull.sub("head"))
+        head = convert.sha(self._pull.object("head"))
         if pull.merge_commit_sha is None:
             return head, None
         return head, MergeResult(sha=pull.merge_commit_sha, already_merged=True)
@@ -55,17 +55,17 @@ class Merge:
             title, _, text = message.partition("\n")
             body |= {"commit_title": title, "commit_message": text.lstrip("\n")}
         try:
-            fields = Fields(self._op.request("PUT", MERGE, repo=self._repo, number=self._number, body=body))
+            fields = JsonReader(self._op.request("PUT", MERGE, repo=self._repo, number=self._number, body=body))
         except StatusError as exc:
-            if exc.answer.status not in (405, 409, 422):
+            if exc.response.status not in (405, 409, 422):
                 raise
-            refused: GitProviderError = translate.refusal(exc.answer, f"PUT {MERGE}")
+            refused: GitProviderError = translate.refusal(exc.response, f"PUT {MERGE}")
             refused.__cause__ = exc.__cause__
         else:
-            if fields.flag("merged"):
+            if fields.bool("merged"):
                 return convert.merge_result(fields)
-            said = fields.maybe_text("message") or "GitHub answered that it did not merge"
-            refused = NotMergeableError(said, reason=NotMergeableReason.UNKNOWN, status=fields.answer.status)
+            said = fields.str_or_none("message") or "GitHub answered that it did not merge"
+            refused = NotMergeableError(said, reason=NotMergeableReason.UNKNOWN, status=fields.response.status)
         return self._read_up(refused, head, timeout)
 
     def _read_up(self, refused: GitProviderError, head: str, timeout: float) -> MergeResult:
@@ -106,10 +106,10 @@ class Merge:
         """Why the pull request that was read cannot be merged."""
         assert self._pull is not None
         pull = self._pull
-        mergeable, state = pull.maybe_flag("mergeable"), pull.maybe_text("mergeable_state")
-        if pull.text("state") == "closed":
+        mergeable, state = pull.bool_or_none("mergeable"), pull.str_or_none("mergeable_state")
+        if pull.str("state") == "closed":
             return NotMergeableReason.CLOSED
-        if pull.maybe_flag("draft"):
+        if pull.bool_or_none("draft"):
             return NotMergeableReason.DRAFT
         if mergeable is None:
             return NotMergeableReason.PENDING
@@ -138,20 +138,20 @@ class Merge:
                 raise HeadMovedError(
                     f"the source branch has moved on to {where}, and stays", expected=head, actual=where
                 )
-            answer = self._op.request("DELETE", OLD_REF, repo=self._repo, branch=pull.source_branch)
+            response = self._op.request("DELETE", OLD_REF, repo=self._repo, branch=pull.source_branch)
         except StatusError as exc:
             if not self._is_gone(exc, pull.source_branch):
                 raise
             return
-        if answer.status != 204:
-            raise BodyError("the answer does not say that the branch was deleted", answer)
+        if response.status != 204:
+            raise BodyError("the response does not say that the branch was deleted", response)
 
     def _is_gone(self, refused: StatusError, branch: str) -> bool:
         """Whether a refusal means that the branch does not exist: some repositories delete merged branches themselves.
 
         GitHub has been seen to say no more of it than "Validation Failed"; then the branch is looked for.
         """
-        status, fact = refused.answer.status, translate.fact(refused.answer, self._op)
+        status, fact = refused.response.status, translate.fact(refused.response, self._op)
         if status == 404 or fact == "gh-ref-missing":
             return True
         if status != 422 or fact != "gh-invalid":
@@ -159,9 +159,9 @@ class Merge:
         try:
             self._head_of(branch)
         except StatusError as exc:
-            return exc.answer.status == 404
+            return exc.response.status == 404
         return False
 
     def _head_of(self, branch: str) -> str:
-        answer = self._op.request("GET", REF, repo=self._repo, branch=branch)
-        return convert.ref_sha(answer)
+        response = self._op.request("GET", REF, repo=self._repo, branch=branch)
+        return convert.ref_sha(response)

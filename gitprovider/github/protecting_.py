@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gitprovider._remote.operation import RemoteOperation, StatusError
-from gitprovider._remote.reader import Fields
+from gitprovider._remote.json_reader import JsonReader
 from gitprovider.errors import ConflictError, PermissionDeniedError
 from gitprovider.github import convert, protection
 from gitprovider.github import errors as translate
@@ -15,7 +15,7 @@ from gitprovider.github.endpoints import BRANCH, PROTECTION, RULES
 from gitprovider.models import BranchProtection
 
 
-def read(op: RemoteOperation[GitHubClient], repo: str, branch: str) -> tuple[Fields | None, BranchProtection | None]:
+def read(op: RemoteOperation[GitHubClient], repo: str, branch: str) -> tuple[JsonReader | None, BranchProtection | None]:
     """The branch's classic rule, and what holds: that rule's demands, or where there is none the rulesets'.
 
     Raises:
@@ -27,10 +27,10 @@ def read(op: RemoteOperation[GitHubClient], repo: str, branch: str) -> tuple[Fie
         return None, None
     if head.classic_rule is not False:
         try:
-            rule = Fields(op.request("GET", PROTECTION, repo=repo, branch=branch))
+            rule = JsonReader(op.request("GET", PROTECTION, repo=repo, branch=branch))
             return rule, protection.held(rule)
         except StatusError as exc:
-            if translate.fact(exc.answer, op) != "gh-protection-none":
+            if translate.fact(exc.response, op) != "gh-protection-none":
                 raise
     demanded = protection.from_rulesets(op.request("GET", RULES, repo=repo, branch=branch))
     if head.classic_rule or demanded == BranchProtection.nothing():
@@ -41,15 +41,15 @@ def read(op: RemoteOperation[GitHubClient], repo: str, branch: str) -> tuple[Fie
     return None, demanded
 
 
-def check(wanted: BranchProtection, body: Mapping[str, Any], answer: Fields) -> None:
+def check(wanted: BranchProtection, body: Mapping[str, Any], response: JsonReader) -> None:
     """Compare what was asked, and sent as ``body``, with what GitHub answers that it holds.
 
     Raises:
         PermissionDeniedError: it holds less.
     """
-    if weaker := wanted.missing_from(protection.held(answer)):
+    if weaker := wanted.missing_from(protection.held(response)):
         raise PermissionDeniedError(f"GitHub took the rule and holds less than was asked in: {', '.join(weaker)}")
-    if dropped := protection.dropped(body, answer):
+    if dropped := protection.dropped(body, response):
         raise PermissionDeniedError(
             f"GitHub took the rule without those who could push before: {', '.join(dropped)}",
             hint="they lack write access to the repository",

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gitprovider._remote.operation import Answer
-from gitprovider._remote.reader import Fields
+from gitprovider._remote.operation import Response
+from gitprovider._remote.json_reader import JsonReader
 from gitprovider.models import BranchProtection
 
 ANY_APP = -1
@@ -20,15 +20,15 @@ _ACTORS = (("users", "login"), ("teams", "slug"), ("apps", "slug"))
 _KEPT = ("block_creations", "required_conversation_resolution", "lock_branch", "allow_fork_syncing")
 
 
-def held(fields: Fields) -> BranchProtection:
+def held(fields: JsonReader) -> BranchProtection:
     """What a ``branch-protection`` demands; an object that is absent is off."""
-    reviews = fields.maybe_sub("required_pull_request_reviews")
+    reviews = fields.object_or_none("required_pull_request_reviews")
     demands: dict[str, Any] = {"require_pull_request": reviews is not None}
     if reviews is not None:
         demands |= {
-            "required_approvals": min(reviews.maybe_number("required_approving_review_count") or 0, _MOST_APPROVALS),
-            "dismiss_stale_approvals": reviews.maybe_flag("dismiss_stale_reviews") or False,
-            "require_code_owner_review": reviews.maybe_flag("require_code_owner_reviews") or False,
+            "required_approvals": min(reviews.int_or_none("required_approving_review_count") or 0, _MOST_APPROVALS),
+            "dismiss_stale_approvals": reviews.bool_or_none("dismiss_stale_reviews") or False,
+            "require_code_owner_review": reviews.bool_or_none("require_code_owner_reviews") or False,
         }
     return fields.build(
         BranchProtection,
@@ -41,13 +41,13 @@ def held(fields: Fields) -> BranchProtection:
     )
 
 
-def put_body(rules: BranchProtection, before: Fields | None) -> dict[str, Any]:
+def put_body(rules: BranchProtection, before: JsonReader | None) -> dict[str, Any]:
     """The PUT that makes ``rules`` hold; ``before`` is the rule as it was read, None when there was none."""
     return {
         "required_status_checks": _put_checks(rules, before),
         "enforce_admins": rules.enforce_admins,
         "required_pull_request_reviews": _put_reviews(rules, before),
-        "restrictions": _put_actors(before.maybe_sub("restrictions")) if before else None,
+        "restrictions": _put_actors(before.object_or_none("restrictions")) if before else None,
         "required_linear_history": rules.require_linear_history,
         "allow_force_pushes": not rules.block_force_push,
         "allow_deletions": not rules.block_deletion,
@@ -55,36 +55,36 @@ def put_body(rules: BranchProtection, before: Fields | None) -> dict[str, Any]:
     }
 
 
-def dropped(body: Mapping[str, Any], fields: Fields) -> list[str]:
-    """Who was sent as allowed to push and is not in the answer: GitHub drops those without write access silently."""
-    sent, kept = body["restrictions"], _put_actors(fields.maybe_sub("restrictions"))
+def dropped(body: Mapping[str, Any], fields: JsonReader) -> list[str]:
+    """Who was sent as allowed to push and is not in the response: GitHub drops those without write access silently."""
+    sent, kept = body["restrictions"], _put_actors(fields.object_or_none("restrictions"))
     if sent is None:
         return []
     return sorted(f"{kind} {name}" for kind, names in sent.items() for name in set(names) - set((kept or {})[kind]))
 
 
-def from_rulesets(answer: Answer) -> BranchProtection:
+def from_rulesets(response: Response) -> BranchProtection:
     """What the rulesets of a branch demand together, from ``GET /repos/{owner}/{repo}/rules/branches/{branch}``."""
     demanded = BranchProtection.nothing()
-    for rule in Fields.each(answer):
+    for rule in JsonReader.each(response):
         demanded = demanded.stricter(_ruleset_rule(rule))
     return demanded
 
 
-def _ruleset_rule(rule: Fields) -> BranchProtection:
+def _ruleset_rule(rule: JsonReader) -> BranchProtection:
     demands: dict[str, Any] = {"require_pull_request": False, "block_force_push": False}
-    kind, given = rule.text("type"), rule.maybe_sub("parameters")
+    kind, given = rule.str("type"), rule.object_or_none("parameters")
     match kind:
         case "pull_request":
             demands["require_pull_request"] = True
             if given is not None:
                 demands["required_approvals"] = min(
-                    given.maybe_number("required_approving_review_count") or 0, _MOST_APPROVALS
+                    given.int_or_none("required_approving_review_count") or 0, _MOST_APPROVALS
                 )
-                demands["dismiss_stale_approvals"] = given.maybe_flag("dismiss_stale_reviews_on_push") or False
-                demands["require_code_owner_review"] = given.maybe_flag("require_code_owner_review") or False
+                demands["dismiss_stale_approvals"] = given.bool_or_none("dismiss_stale_reviews_on_push") or False
+                demands["require_code_owner_review"] = given.bool_or_none("require_code_owner_review") or False
         case "required_status_checks" if given is not None:
-            demands["required_checks"] = tuple(check.text("context") for check in given.items("required_status_checks"))
+            demands["required_checks"] = tuple(check.str("context") for check in given.objects("required_status_checks"))
         case "required_linear_history":
             demands["require_linear_history"] = True
         case "non_fast_forward":
@@ -94,57 +94,57 @@ def _ruleset_rule(rule: Fields) -> BranchProtection:
     return rule.build(BranchProtection, **demands)
 
 
-def _enabled(fields: Fields, name: str) -> bool:
-    setting = fields.maybe_sub(name)
-    return setting is not None and setting.flag("enabled")
+def _enabled(fields: JsonReader, name: str) -> bool:
+    setting = fields.object_or_none(name)
+    return setting is not None and setting.bool("enabled")
 
 
-def _checks(fields: Fields) -> list[dict[str, Any]]:
+def _checks(fields: JsonReader) -> list[dict[str, Any]]:
     """The required checks as PUT takes them; a server from before `checks` names `contexts` alone."""
-    required = fields.maybe_sub("required_status_checks")
+    required = fields.object_or_none("required_status_checks")
     if required is None:
         return []
     checks = {
-        check.text("context"): check.maybe_number("app_id")
-        for check in (required.items("checks") if "checks" in required else [])
+        check.str("context"): check.int_or_none("app_id")
+        for check in (required.objects("checks") if "checks" in required else [])
     }
-    for context in required.texts("contexts") if "contexts" in required else []:
+    for context in required.strs("contexts") if "contexts" in required else []:
         checks.setdefault(context, None)
     # `app_id` left out would mean "the app that sent it last"; null in a GET means any.
     return [{"context": name, "app_id": ANY_APP if app is None else app} for name, app in checks.items()]
 
 
-def _put_checks(rules: BranchProtection, before: Fields | None) -> dict[str, Any] | None:
-    required = before.maybe_sub("required_status_checks") if before else None
+def _put_checks(rules: BranchProtection, before: JsonReader | None) -> dict[str, Any] | None:
+    required = before.object_or_none("required_status_checks") if before else None
     if required is None and not rules.required_checks:
         return None
     kept = _checks(before) if before else []
     known = {check["context"] for check in kept}
     added = [{"context": name, "app_id": ANY_APP} for name in rules.required_checks if name not in known]
-    return {"strict": (required.maybe_flag("strict") or False) if required else False, "checks": kept + added}
+    return {"strict": (required.bool_or_none("strict") or False) if required else False, "checks": kept + added}
 
 
-def _put_reviews(rules: BranchProtection, before: Fields | None) -> dict[str, Any] | None:
+def _put_reviews(rules: BranchProtection, before: JsonReader | None) -> dict[str, Any] | None:
     if not rules.require_pull_request:
         return None
-    reviews = before.maybe_sub("required_pull_request_reviews") if before else None
+    reviews = before.object_or_none("required_pull_request_reviews") if before else None
     body: dict[str, Any] = {
         "dismiss_stale_reviews": rules.dismiss_stale_approvals,
         "require_code_owner_reviews": rules.require_code_owner_review,
         "required_approving_review_count": rules.required_approvals,
-        "require_last_push_approval": bool(reviews and reviews.maybe_flag("require_last_push_approval")),
+        "require_last_push_approval": bool(reviews and reviews.bool_or_none("require_last_push_approval")),
     }
     for name in ("dismissal_restrictions", "bypass_pull_request_allowances"):
-        actors = _put_actors(reviews.maybe_sub(name)) if reviews else None
+        actors = _put_actors(reviews.object_or_none(name)) if reviews else None
         if actors is not None:
             body[name] = actors
     return body
 
 
-def _put_actors(actors: Fields | None) -> dict[str, list[str]] | None:
+def _put_actors(actors: JsonReader | None) -> dict[str, list[str]] | None:
     """People, teams and apps by the names that PUT takes, from the objects that GET gives."""
     if actors is None:
         return None
     return {
-        kind: [actor.text(name) for actor in actors.items(kind)] if kind in actors else [] for kind, name in _ACTORS
+        kind: [actor.str(name) for actor in actors.objects(kind)] if kind in actors else [] for kind, name in _ACTORS
     }

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 from gitprovider import checks, options
 from gitprovider import mutations as arguments
-from gitprovider._remote.operation import PAGE_SIZE, Answer, BodyError, RemoteOperation, StatusError, origin, read_pages
+from gitprovider._remote.operation import PAGE_SIZE, Response, BodyError, RemoteOperation, StatusError, origin, read_pages
 from gitprovider._remote.provider import RemoteProvider
-from gitprovider._remote.reader import Fields
+from gitprovider._remote.json_reader import JsonReader
 from gitprovider.checks import refuse
 from gitprovider.contract import TreeEntry
 from gitprovider.errors import (
@@ -75,11 +75,11 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
     Args:
         auth: a token, any ``github.Auth.Auth``, or an AppInstallation.
         base_url: the API's address, or the server's; ``/api/v3`` and a trailing slash may be left out.
-        timeout: whole seconds to wait for a connection, and again for each part of an answer.
+        timeout: whole seconds to wait for a connection, and again for each part of an response.
         verify: as in ``requests``: True, or the path of a bundle of certificate authorities.
         retry: how reads are retried; mutations never are.
         allow_http: allow ``http://`` to other hosts than this machine.
-        settle: seconds after which a request whose answer was lost can no longer take effect.
+        settle: seconds after which a request whose response was lost can no longer take effect.
         on_event: told of every request, retry and operation.
 
     Raises:
@@ -199,8 +199,8 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
             op.note(source_sha=sha)
             with op.effect("create branch"):
                 body = {"ref": f"refs/heads/{name}", "sha": sha}
-                answer = op.request("POST", REFS, repo=repo, body=body)
-                made = convert.new_branch(answer)
+                response = op.request("POST", REFS, repo=repo, body=body)
+                made = convert.new_branch(response)
                 op.done("create branch", made)
             return made
 
@@ -218,11 +218,11 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
                 body = protection.put_body(wanted, rule)
                 op.note(previous_rules=held)
             with op.effect("protect branch"):
-                answer = Fields(op.request("PUT", PROTECTION, repo=repo, branch=branch, body=body))
-                now = protection.held(answer)
+                response = JsonReader(op.request("PUT", PROTECTION, repo=repo, branch=branch, body=body))
+                now = protection.held(response)
                 op.done("protect branch", now)
             with op.after("compare protection"):
-                protecting.check(wanted, body, answer)
+                protecting.check(wanted, body, response)
             return now
 
     def commit_files(
@@ -298,8 +298,8 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
                     "body": description,
                     "draft": draft,
                 }
-                answer = op.request("POST", PULLS, repo=repo, body=body)
-                made = convert.pull_request(Fields(answer))
+                response = op.request("POST", PULLS, repo=repo, body=body)
+                made = convert.pull_request(JsonReader(response))
                 op.note(number=made.number, head_sha=made.head_sha)
                 op.done("open pull request", made)
             if labels:
@@ -365,7 +365,7 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
     def commit(self, repo: str, sha: str) -> Commit:
         """See HostState."""
         with self._reading("commit", repo, sha=sha) as op:
-            return convert.commit(Fields(_get_commit(op, repo, sha)), "")
+            return convert.commit(JsonReader(_get_commit(op, repo, sha)), "")
 
     def tree(self, repo: str, sha: str) -> dict[str, TreeEntry]:
         """See HostState.
@@ -374,7 +374,7 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
             UnexpectedResponseError: the tree has more than 100,000 entries, which GitHub does not list at once.
         """
         with self._reading("tree", repo, sha=sha) as op:
-            tree = convert.sha(Fields(_get_commit(op, repo, sha)).sub("tree"))
+            tree = convert.sha(JsonReader(_get_commit(op, repo, sha)).object("tree"))
             query = {"recursive": "1"}
             return convert.tree(op.request("GET", TREE, repo=repo, tree=tree, query=query))
 
@@ -395,8 +395,8 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         """See HostState."""
         with self._reading("get_pull_request", repo) as op:
             checks.check_int("number", number, least=1)
-            answer = op.request("GET", PULL, repo=repo, number=number)
-            return convert.pull_request(Fields(answer))
+            response = op.request("GET", PULL, repo=repo, number=number)
+            return convert.pull_request(JsonReader(response))
 
     # What the operations share
 
@@ -420,7 +420,7 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
             self._credential.forget()
         if isinstance(error, RepoMovedError) and isinstance(exc, StatusError):
             with suppress(Exception):
-                error.moved_to = self._moved_repo(op, exc.answer).path
+                error.moved_to = self._moved_repo(op, exc.response).path
         return error
 
     @staticmethod
@@ -431,16 +431,16 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         try:
             return convert.repo(op.request("GET", REPO, repo=repo))
         except StatusError as exc:
-            if not 300 <= exc.answer.status < 400:
+            if not 300 <= exc.response.status < 400:
                 raise
-            return self._moved_repo(op, exc.answer)
+            return self._moved_repo(op, exc.response)
 
-    def _moved_repo(self, op: _Op, answer: Answer) -> Repo:
+    def _moved_repo(self, op: _Op, response: Response) -> Repo:
         """The repository that a redirect leads to, read by its id: a Location is no address to send a token to."""
-        location = answer.headers.get("location", "")
+        location = response.headers.get("location", "")
         found = re.search(r"/repositories/(\d{1,18})(?=[/?]|\Z)", location)
         if found is None or origin(location) != origin(self._url):
-            raise StatusError(answer)
+            raise StatusError(response)
         return convert.repo(op.request("GET", REPO_BY_ID, id=found[1]))
 
     def _place(self, op: _Op, owner: str, visibility: Visibility) -> tuple[str, dict[str, Any]]:
@@ -470,23 +470,23 @@ def _check_new_path(repo: str) -> tuple[str, str]:
 
 def _branch_page(op: _Op, repo: str, page: int) -> tuple[list[Branch], bool]:
     query = {"per_page": PAGE_SIZE, "page": page}
-    answer = op.request("GET", BRANCHES, repo=repo, query=query)
-    _check_whole(answer)
-    return convert.branches(answer), _more(answer)
+    response = op.request("GET", BRANCHES, repo=repo, query=query)
+    _check_whole(response)
+    return convert.branches(response), _more(response)
 
 
-def _check_whole(answer: Answer) -> None:
-    if answer.headers.get("x-github-sso", "").startswith("partial-results"):
+def _check_whole(response: Response) -> None:
+    if response.headers.get("x-github-sso", "").startswith("partial-results"):
         raise PermissionDeniedError(
-            "GitHub left out what single sign-on protects", status=answer.status, hint="authorize the token for it"
+            "GitHub left out what single sign-on protects", status=response.status, hint="authorize the token for it"
         )
 
 
-def _more(answer: Answer) -> bool:
-    return 'rel="next"' in answer.headers.get("link", "")
+def _more(response: Response) -> bool:
+    return 'rel="next"' in response.headers.get("link", "")
 
 
-def _get_branch(op: _Op, repo: str, branch: str) -> Answer:
+def _get_branch(op: _Op, repo: str, branch: str) -> Response:
     return op.request("GET", BRANCH, repo=repo, branch=branch)
 
 
@@ -494,7 +494,7 @@ def _head_sha(op: _Op, repo: str, branch: str) -> str:
     return convert.ref_sha(op.request("GET", REF, repo=repo, branch=branch))
 
 
-def _get_commit(op: _Op, repo: str, sha: str) -> Answer:
+def _get_commit(op: _Op, repo: str, sha: str) -> Response:
     return op.request("GET", COMMIT, repo=repo, sha=sha.lower())
 
 
@@ -502,30 +502,30 @@ def _contains(op: _Op, repo: str, sha: str, head: str) -> bool:
     if sha == head:
         return True
     try:
-        answer = op.request("GET", COMPARE, repo=repo, base=sha, head=head, query={"per_page": 1})
+        response = op.request("GET", COMPARE, repo=repo, base=sha, head=head, query={"per_page": 1})
     except StatusError as exc:
-        if exc.answer.status != 404:
+        if exc.response.status != 404:
             raise
         return False  # the branch was just seen: it is the commit that is not there, or has no history in common
-    return Fields(answer).text("status") in ("ahead", "identical")
+    return JsonReader(response).str("status") in ("ahead", "identical")
 
 
 def _add_labels(op: _Op, repo: str, number: int, labels: Sequence[str]) -> None:
-    answer = op.request("POST", LABELS, repo=repo, number=number, body={"labels": list(labels)})
-    _check_all("label", labels, [label.text("name") for label in Fields.each(answer)], answer)
+    response = op.request("POST", LABELS, repo=repo, number=number, body={"labels": list(labels)})
+    _check_all("label", labels, [label.str("name") for label in JsonReader.each(response)], response)
 
 
 def _request_reviews(op: _Op, repo: str, number: int, reviewers: Sequence[str]) -> None:
-    answer = op.request("POST", REVIEWERS, repo=repo, number=number, body={"reviewers": list(reviewers)})
+    response = op.request("POST", REVIEWERS, repo=repo, number=number, body={"reviewers": list(reviewers)})
     _check_all(
-        "reviewer", reviewers, [user.text("login") for user in Fields(answer).items("requested_reviewers")], answer
+        "reviewer", reviewers, [user.str("login") for user in JsonReader(response).objects("requested_reviewers")], response
     )
 
 
-def _check_all(what: str, asked: Sequence[str], there: Sequence[str], answer: Answer) -> None:
+def _check_all(what: str, asked: Sequence[str], there: Sequence[str], response: Response) -> None:
     present = {name.casefold() for name in there}
     if missing := [name for name in asked if name.casefold() not in present]:
-        raise BodyError(f"GitHub left out the {what} {', '.join(missing)}", answer)
+        raise BodyError(f"GitHub left out the {what} {', '.join(missing)}", response)
 
 
 def _find_pulls(op: _Op, repo: str, source: str, target: str, state: PullRequestState | None) -> list[PullRequest]:
@@ -539,9 +539,9 @@ def _find_pulls(op: _Op, repo: str, source: str, target: str, state: PullRequest
         "per_page": PAGE_SIZE,
     }
 
-    def page(number: int) -> tuple[list[Fields], bool]:
-        answer = op.request("GET", PULLS, repo=repo, query=query | {"page": number})
-        return list(Fields.each(answer)), _more(answer)
+    def page(number: int) -> tuple[list[JsonReader], bool]:
+        response = op.request("GET", PULLS, repo=repo, query=query | {"page": number})
+        return list(JsonReader.each(response)), _more(response)
 
     found = [convert.pull_request(fields) for fields in read_pages(page) if convert.in_one_repo(fields)]
     return [

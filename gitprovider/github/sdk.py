@@ -1,7 +1,7 @@
 """``import github`` without what it does to logging. Every module of this package takes PyGithub from here.
 
 PyGithub's ``__init__`` puts a handler on the logger "github"; a library must leave handlers to the application. Its
-debug log prints each answer whole, and the answer that an installation token comes in holds that token; so what it
+debug log prints each response whole, and the response that an installation token comes in holds that token; so what it
 logs passes the redaction. The level that PyGithub sets is left as it is: it keeps the debug log off until that is
 asked for.
 """

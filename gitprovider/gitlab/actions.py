@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gitprovider._core.edits import blob_sha, directories, touched_paths
-from gitprovider._remote.reader import Fields
+from gitprovider._remote.json_reader import JsonReader
 from gitprovider.checks import refuse
 from gitprovider.contract import TreeEntry
 from gitprovider.models import DeleteFile, FileChange, MoveFile, PutFile
@@ -95,16 +95,16 @@ def _cost(count: int) -> float:
     return (count + 6) * (1 + max(count, 1) / 100)
 
 
-def seen(repository: Fields) -> Seen:
-    """What one answer says. A path that is not there is not among the nodes."""
-    tree = repository.maybe_sub("tree")
-    last = tree.maybe_sub("lastCommit") if tree else None
-    nodes = [node for name in ("blobs", "above") for node in repository.sub(name).items("nodes")]
+def seen(repository: JsonReader) -> Seen:
+    """What one response says. A path that is not there is not among the nodes."""
+    tree = repository.object_or_none("tree")
+    last = tree.object_or_none("lastCommit") if tree else None
+    nodes = [node for name in ("blobs", "above") for node in repository.sub(name).objects("nodes")]
     return Seen(
-        empty=repository.flag("empty"),
-        default_branch=repository.maybe_text("rootRef") or None,
-        head=last.text("sha") if last else None,
-        entries={node.text("path"): TreeEntry(node.text("oid"), node.text("mode")) for node in nodes},
+        empty=repository.bool("empty"),
+        default_branch=repository.str_or_none("rootRef") or None,
+        head=last.str("sha") if last else None,
+        entries={node.str("path"): TreeEntry(node.str("oid"), node.str("mode")) for node in nodes},
     )
 
 

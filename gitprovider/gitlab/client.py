@@ -1,4 +1,4 @@
-"""python-gitlab, safely configured: its own retry off, one origin, a timeout always, and no answer's headers lost.
+"""python-gitlab, safely configured: its own retry off, one origin, a timeout always, and no response's headers lost.
 
 python-gitlab re-sends any request on 429, up to ten times, whatever its verb; with ``retry_transient_errors`` also on
 5xx and timeouts (adr/0003). All its managers send through ``Gitlab.http_request``, so that is where it is turned off.
@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 import gitlab
 import requests
 
-from gitprovider._remote.operation import Answer, BodyError, ForeignOriginError, StatusError, normal_origin, origin
+from gitprovider._remote.operation import Response, BodyError, ForeignOriginError, StatusError, normal_origin, origin
 from gitprovider.checks import check_bool, check_seconds, refuse
 from gitprovider.gitlab.auth import Credential
 from gitprovider.gitlab.endpoints import GRAPHQL
@@ -62,7 +62,7 @@ class OneOriginSession(requests.Session):
         return response
 
     def get_redirect_target(self, resp: requests.Response) -> str | None:
-        """Where to go on from ``resp``; None ends there, and the 3xx is the answer."""
+        """Where to go on from ``resp``; None ends there, and the 3xx is the response."""
         if not self._follow_reads or resp.request.method not in _READS:
             return None
         return super().get_redirect_target(resp)
@@ -179,13 +179,13 @@ class GitLabClient:
             **credential.keywords(),
         )
 
-    def send(self, method: str, path: str, *, query: Mapping[str, Any] | None = None, body: Any = None) -> Answer:
+    def send(self, method: str, path: str, *, query: Mapping[str, Any] | None = None, body: Any = None) -> Response:
         """Send one request, once. ``path`` is below ``/api/v4``, or is ``/api/graphql``.
 
         Raises:
             StatusError: any status but 2xx.
             BodyError: 2xx with a body that is not JSON.
-            requests.RequestException: no answer.
+            requests.RequestException: no response.
         """
         target = self._graphql if path == GRAPHQL else path
         try:
@@ -201,7 +201,7 @@ class GitLabClient:
         self._session.close()
 
 
-def _answer(response: requests.Response) -> Answer:
+def _answer(response: requests.Response) -> Response:
     # The body is decoded as UTF-8, which JSON is; guessing a charset costs seconds on a large body.
     text = response.content.decode("utf-8", "replace")
     try:
@@ -209,15 +209,15 @@ def _answer(response: requests.Response) -> Answer:
     except (ValueError, RecursionError):
         data = None
     headers = {name.lower(): value for name, value in response.headers.items()}
-    return Answer(status=response.status_code, headers=headers, data=data, text=text)
+    return Response(status=response.status_code, headers=headers, data=data, text=text)
 
 
-def _parsed(answer: Answer) -> Answer:
-    body = answer.text.strip()
-    if answer.data is None and body and body != "null":
-        kind = answer.headers.get("content-type", "of no stated type")
-        raise BodyError(f"the answer is not JSON but {kind}", answer, cut=body[0] in '{["')
-    return answer
+def _parsed(response: Response) -> Response:
+    body = response.text.strip()
+    if response.data is None and body and body != "null":
+        kind = response.headers.get("content-type", "of no stated type")
+        raise BodyError(f"the response is not JSON but {kind}", response, cut=body[0] in '{["')
+    return response
 
 
 @cache

@@ -7,7 +7,7 @@ from typing import Any
 
 from gitprovider._core.operation import Operation
 from gitprovider._remote.operation import RemoteOperation, StatusError
-from gitprovider._remote.reader import Fields
+from gitprovider._remote.json_reader import JsonReader
 from gitprovider.checks import refuse
 from gitprovider.contract import TreeEntry
 from gitprovider.errors import (
@@ -69,8 +69,8 @@ class Committing:
 
     def _ask(self, touched: Touched, ref: str, *, branch: bool) -> Seen:
         body = {"query": actions.QUERY, "variables": touched.variables(self._repo, ref, branch=branch)}
-        project = convert.graphql(self._op.request("POST", GRAPHQL, body=body)).maybe_sub("project")
-        repository = project.maybe_sub("repository") if project else None
+        project = convert.graphql(self._op.request("POST", GRAPHQL, body=body)).object_or_none("project")
+        repository = project.object_or_none("repository") if project else None
         if repository is None:
             # GraphQL has no project under a path that it had before, and no reason. The REST API says which it is.
             self._op.request("GET", PROJECT, project=self._repo)
@@ -116,19 +116,19 @@ class Committing:
     def _send(self, chosen: Sequence[Mapping[str, Any]], head: str | None) -> Commit:
         body = {**self._about, "actions": list(chosen)}
         try:
-            answer = self._op.request("POST", COMMITS, project=self._repo, body=body)
+            response = self._op.request("POST", COMMITS, project=self._repo, body=body)
         except StatusError as exc:
             error = self._meaning(exc, self._op)
             if isinstance(error, HeadMovedError):
                 raise self._read_up(error, head) from exc
             raise error from exc
-        return convert.commit(answer, self._branch)
+        return convert.commit(response, self._branch)
 
     def _read_up(self, refused: HeadMovedError, head: str | None) -> GitProviderError:
         """What is in the way: by the host's words the branch has moved, or something is there that no list shows."""
         try:
-            answer = self._op.request("GET", BRANCH, project=self._repo, branch=self._branch)
-            actual = convert.branch(Fields(answer)).sha
+            response = self._op.request("GET", BRANCH, project=self._repo, branch=self._branch)
+            actual = convert.branch(JsonReader(response)).sha
         except Exception:  # a read that fails leaves the host's own word
             return refused
         refused.expected, refused.actual = head, actual

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from gitprovider._remote.operation import Answer, BodyError
-from gitprovider._remote.reader import Fields
+from gitprovider._remote.operation import Response, BodyError
+from gitprovider._remote.json_reader import JsonReader
 from gitprovider.gitlab.errors import GraphQLError
 from gitprovider.models import Branch, Commit, PullRequest, PullRequestState, Repo
 
@@ -25,71 +25,71 @@ _STATES = {
 }
 
 
-def repo(answer: Answer) -> Repo:
+def repo(response: Response) -> Repo:
     """A project (https://docs.gitlab.com/api/projects/)."""
-    data = Fields(answer)
+    data = JsonReader(response)
     return data.build(
         Repo,
         provider="gitlab",
-        path=data.text("path_with_namespace"),
-        id=str(data.number("id")),
-        default_branch=data.maybe_text("default_branch") or UNBORN_BRANCH,
-        visibility=data.text("visibility"),
-        description=data.maybe_text("description") or "",
-        archived=data.maybe_flag("archived") or False,
-        web_url=data.text("web_url"),
-        clone_url=data.text("http_url_to_repo"),
-        ssh_url=data.maybe_text("ssh_url_to_repo"),
-        created_at=data.maybe_time("created_at"),
+        path=data.str("path_with_namespace"),
+        id=str(data.int("id")),
+        default_branch=data.str_or_none("default_branch") or UNBORN_BRANCH,
+        visibility=data.str("visibility"),
+        description=data.str_or_none("description") or "",
+        archived=data.bool_or_none("archived") or False,
+        web_url=data.str("web_url"),
+        clone_url=data.str("http_url_to_repo"),
+        ssh_url=data.str_or_none("ssh_url_to_repo"),
+        created_at=data.time_or_none("created_at"),
     )
 
 
-def branch(data: Fields) -> Branch:
+def branch(data: JsonReader) -> Branch:
     """A branch (https://docs.gitlab.com/api/branches/)."""
     return data.build(
-        Branch, name=data.text("name"), sha=data.sub("commit").text("id"), protected=data.maybe_flag("protected")
+        Branch, name=data.str("name"), sha=data.object("commit").str("id"), protected=data.bool_or_none("protected")
     )
 
 
-def commit(answer: Answer, branch_name: str = "") -> Commit:
+def commit(response: Response, branch_name: str = "") -> Commit:
     """A commit (https://docs.gitlab.com/api/commits/)."""
-    data = Fields(answer)
-    parents = data.texts("parent_ids")
+    data = JsonReader(response)
+    parents = data.strs("parent_ids")
     return data.build(
         Commit,
-        sha=data.text("id"),
+        sha=data.str("id"),
         parent=parents[0] if parents else None,
         branch=branch_name,
-        message=data.maybe_text("message") or "",
-        web_url=data.maybe_text("web_url"),
+        message=data.str_or_none("message") or "",
+        web_url=data.str_or_none("web_url"),
     )
 
 
-def pull_request(data: Fields) -> PullRequest:
+def pull_request(data: JsonReader) -> PullRequest:
     """A merge request (https://docs.gitlab.com/api/merge_requests/), its title without the prefix of a draft."""
-    title, draft = data.text("title"), is_draft(data)
-    state = _STATES.get(data.text("state"))
+    title, draft = data.str("title"), is_draft(data)
+    state = _STATES.get(data.str("state"))
     if state is None:
-        raise BodyError(f"the state {data.text('state')!r} is not one that GitLab documents", data.answer)
+        raise BodyError(f"the state {data.str('state')!r} is not one that GitLab documents", data.response)
     return data.build(
         PullRequest,
-        number=data.number("iid"),
+        number=data.int("iid"),
         state=state,
-        title=_DRAFT.sub("", title, count=1) if draft and makes_draft(title) else title,
-        description=data.maybe_text("description") or "",
-        source_branch=data.text("source_branch"),
-        target_branch=data.text("target_branch"),
-        head_sha=data.maybe_text("sha"),
+        title=_DRAFT.object("", title, count=1) if draft and makes_draft(title) else title,
+        description=data.str_or_none("description") or "",
+        source_branch=data.str("source_branch"),
+        target_branch=data.str("target_branch"),
+        head_sha=data.str_or_none("sha"),
         draft=draft,
-        web_url=data.maybe_text("web_url"),
-        created_at=data.maybe_time("created_at"),
+        web_url=data.str_or_none("web_url"),
+        created_at=data.time_or_none("created_at"),
         merge_commit_sha=merged_sha(data) if state is PullRequestState.MERGED else None,
     )
 
 
-def is_draft(data: Fields) -> bool:
+def is_draft(data: JsonReader) -> bool:
     """Whether a merge request is a draft. Before 14.0 the field had another name."""
-    return data.maybe_flag("draft") or data.maybe_flag("work_in_progress") or False
+    return data.bool_or_none("draft") or data.bool_or_none("work_in_progress") or False
 
 
 def makes_draft(title: str) -> bool:
@@ -97,24 +97,24 @@ def makes_draft(title: str) -> bool:
     return _DRAFT.match(title) is not None
 
 
-def merged_sha(data: Fields) -> str | None:
+def merged_sha(data: JsonReader) -> str | None:
     """The commit that a merge produced: of the merge, else of the squash, else (fast-forward) the head itself."""
-    return data.maybe_text("merge_commit_sha") or data.maybe_text("squash_commit_sha") or data.maybe_text("sha")
+    return data.str_or_none("merge_commit_sha") or data.str_or_none("squash_commit_sha") or data.str_or_none("sha")
 
 
-def graphql(answer: Answer) -> Fields:
-    """The ``data`` of a GraphQL answer.
+def graphql(response: Response) -> JsonReader:
+    """The ``data`` of a GraphQL response.
 
     Raises:
         GraphQLError: it holds errors. GitLab sends them with status 200.
     """
-    body = Fields(answer)
-    if "errors" in body and (errors := body.items("errors")):
-        raise GraphQLError(answer, _kind(errors[0]), errors[0].maybe_text("message") or "an error without a message")
-    return body.sub("data")
+    body = JsonReader(response)
+    if "errors" in body and (errors := body.objects("errors")):
+        raise GraphQLError(response, _kind(errors[0]), errors[0].str_or_none("message") or "an error without a message")
+    return body.object("data")
 
 
-def _kind(error: Fields) -> str:
-    extensions = error.maybe_sub("extensions")
-    kind: Any = (extensions.maybe_text("code") if extensions else None) or error.maybe_text("type") or ""
+def _kind(error: JsonReader) -> str:
+    extensions = error.object_or_none("extensions")
+    kind: Any = (extensions.str_or_none("code") if extensions else None) or error.str_or_none("type") or ""
     return str(kind).upper()

@@ -8,8 +8,8 @@ from typing import Any
 
 import gitlab
 
-from gitprovider._remote.errors import Row, with_hint
-from gitprovider._remote.operation import Answer, RemoteOperation, StatusError, transport_error
+from gitprovider._remote.errors import ErrorRule, with_hint
+from gitprovider._remote.operation import Response, RemoteOperation, StatusError, transport_error
 from gitprovider.errors import (
     AlreadyExistsError,
     AuthenticationError,
@@ -39,11 +39,11 @@ NAMESPACE = f"GET {endpoints.NAMESPACE}"
 
 
 class GraphQLError(Exception):
-    """A GraphQL answer with status 200 that holds ``errors``."""
+    """A GraphQL response with status 200 that holds ``errors``."""
 
-    def __init__(self, answer: Answer, kind: str, message: str) -> None:
+    def __init__(self, response: Response, kind: str, message: str) -> None:
         super().__init__(message)
-        self.answer = answer
+        self.response = response
         self.kind = kind
 
 
@@ -51,139 +51,139 @@ _UNKNOWN = {"outcome": Outcome.UNKNOWN}
 _TAKEN = (400, 409, 422)
 _PUSH_RULE = r"does not follow the pattern|is not a member of team|push rule|prohibited by|is not a GitLab user"
 
-TABLE: tuple[Row, ...] = (
+TABLE: tuple[ErrorRule, ...] = (
     # Any endpoint: a project that moved, and what stands before the application.
-    Row(
+    ErrorRule(
         "gl-moved-write",
         (405,),
         RepoMovedError,
         text=r"moved projects",
-        known=with_hint("read it to learn its new path"),
+        error_kwargs=with_hint("read it to learn its new path"),
     ),
-    Row(
+    ErrorRule(
         "gl-moved-read",
         range(300, 400),
         RepoMovedError,
-        known=with_hint(
+        error_kwargs=with_hint(
             "the project has another path now, or the url of this provider has (http for https, a sub-path)"
         ),
     ),
-    Row("gl-request-timeout", (408,), ProviderUnavailableError, known=_UNKNOWN),
-    Row("gl-limit-application", (429,), RateLimitedError, text=r"requested too many times"),
-    Row("gl-limit-rack", (429,), RateLimitedError),
+    ErrorRule("gl-request-timeout", (408,), ProviderUnavailableError, error_kwargs=_UNKNOWN),
+    ErrorRule("gl-limit-application", (429,), RateLimitedError, text=r"requested too many times"),
+    ErrorRule("gl-limit-rack", (429,), RateLimitedError),
     # Credentials and rights.
-    Row(
+    ErrorRule(
         "gl-token-revoked",
         (401,),
         AuthenticationError,
         text=r"invalid_token|revoked|expired",
-        known=with_hint("make a new token; the scope api is needed"),
+        error_kwargs=with_hint("make a new token; the scope api is needed"),
     ),
-    Row(
+    ErrorRule(
         "gl-merge-unauthorized",
         (401,),
         PermissionDeniedError,
         endpoint=MERGE,
-        known=with_hint(
+        error_kwargs=with_hint(
             "GitLab answers 401 to a user who may not merge into the target branch; the token itself is good"
         ),
     ),
-    Row("gl-unauthorized", (401,), AuthenticationError, known=with_hint("the token must have the scope api")),
-    Row(
+    ErrorRule("gl-unauthorized", (401,), AuthenticationError, error_kwargs=with_hint("the token must have the scope api")),
+    ErrorRule(
         "gl-insufficient-scope",
         (403,),
         PermissionDeniedError,
         text=r"insufficient_scope",
-        known=with_hint("the token needs the scope api"),
+        error_kwargs=with_hint("the token needs the scope api"),
     ),
-    Row(
+    ErrorRule(
         "gl-push-denied",
         (400, 403),
         PermissionDeniedError,
         text=r"not allowed to push into this branch|only .* allowed to push|protected branch",
         endpoint=COMMITS,
-        known=with_hint(
+        error_kwargs=with_hint(
             "the branch is protected against direct commits; commit to another one and open a pull request"
         ),
     ),
-    Row(
+    ErrorRule(
         "gl-protected-name",
         (400, 403),
         PermissionDeniedError,
         text=r"create protected branches|protected branch",
         endpoint=BRANCHES,
-        known=with_hint("a protected branch rule covers this name, perhaps by a wildcard"),
+        error_kwargs=with_hint("a protected branch rule covers this name, perhaps by a wildcard"),
     ),
-    Row(
+    ErrorRule(
         "gl-forbidden",
         (403,),
         PermissionDeniedError,
-        known=with_hint("the role is too low, the project is archived, or the feature is turned off in its settings"),
+        error_kwargs=with_hint("the role is too low, the project is archived, or the feature is turned off in its settings"),
     ),
     # create_repo
-    Row(
+    ErrorRule(
         "gl-project-pending-deletion",
         _TAKEN,
         AlreadyExistsError,
         endpoint=PROJECTS,
         text=r"still being deleted",
-        known=with_hint("a deleted project holds the path until GitLab has removed it; try again later"),
+        error_kwargs=with_hint("a deleted project holds the path until GitLab has removed it; try again later"),
     ),
-    Row("gl-project-taken", _TAKEN, AlreadyExistsError, endpoint=PROJECTS, text=r"has already been taken"),
-    Row(
+    ErrorRule("gl-project-taken", _TAKEN, AlreadyExistsError, endpoint=PROJECTS, text=r"has already been taken"),
+    ErrorRule(
         "gl-project-failed",
         (400,),
         ProviderUnavailableError,
         endpoint=PROJECTS,
         text=r"Failed to create repository",
-        known=with_hint("GitLab could not make the repository on its disk, and may have left the project", **_UNKNOWN),
+        error_kwargs=with_hint("GitLab could not make the repository on its disk, and may have left the project", **_UNKNOWN),
     ),
-    Row(
+    ErrorRule(
         "gl-namespace-invalid",
         (400, 403),
         PermissionDeniedError,
         endpoint=PROJECTS,
         text=r"namespace.*(is not valid|not allowed)",
-        known=with_hint("the namespace exists, and this credential may not create projects in it"),
+        error_kwargs=with_hint("the namespace exists, and this credential may not create projects in it"),
     ),
-    Row(
+    ErrorRule(
         "gl-visibility-restricted",
         (400,),
         PermissionDeniedError,
         endpoint=PROJECTS,
         text=r"visibility.?level",
-        known=with_hint("the instance or the parent group restricts the visibility"),
+        error_kwargs=with_hint("the instance or the parent group restricts the visibility"),
     ),
-    Row(
+    ErrorRule(
         "gl-project-limit",
         (400, 403),
         PermissionDeniedError,
         endpoint=PROJECTS,
         text=r"project limit|limit.?reached",
-        known=with_hint("the user's limit of projects is reached"),
+        error_kwargs=with_hint("the user's limit of projects is reached"),
     ),
     # create_branch
-    Row("gl-branch-exists", _TAKEN, AlreadyExistsError, endpoint=BRANCHES, text=r"already exists"),
-    Row(
+    ErrorRule("gl-branch-exists", _TAKEN, AlreadyExistsError, endpoint=BRANCHES, text=r"already exists"),
+    ErrorRule(
         "gl-branch-prefix",
         (400,),
         ConflictError,
         endpoint=BRANCHES,
         text=r"existing branch hierarchy|directory conflict|reference conflict|cannot lock ref",
-        known=with_hint("a branch is in the way whose name is a path prefix"),
+        error_kwargs=with_hint("a branch is in the way whose name is a path prefix"),
     ),
-    Row("gl-branch-ref", (400,), NotFoundError, endpoint=BRANCHES, text=r"invalid reference name|ref is missing"),
-    Row("gl-push-rule", (400, 403), PermissionDeniedError, endpoint=BRANCHES, text=_PUSH_RULE),
+    ErrorRule("gl-branch-ref", (400,), NotFoundError, endpoint=BRANCHES, text=r"invalid reference name|ref is missing"),
+    ErrorRule("gl-push-rule", (400, 403), PermissionDeniedError, endpoint=BRANCHES, text=_PUSH_RULE),
     # commit_files
-    Row("gl-push-rule", (400, 403), PermissionDeniedError, endpoint=COMMITS, text=_PUSH_RULE),
-    Row(
+    ErrorRule("gl-push-rule", (400, 403), PermissionDeniedError, endpoint=COMMITS, text=_PUSH_RULE),
+    ErrorRule(
         "gl-commit-no-branch",
         (400,),
         NotFoundError,
         endpoint=COMMITS,
         text=r"only create or edit files when you are on a branch",
     ),
-    Row(
+    ErrorRule(
         "gl-commit-moved",
         (400, 409),
         HeadMovedError,
@@ -192,9 +192,9 @@ TABLE: tuple[Row, ...] = (
             r"please refresh and try again|could not update|file with this name (already exists|doesn't exist)"
             r"|has changed since you started editing|file with the name .* already exists"
         ),
-        known=with_hint("the branch moved after its head was read; read it again and decide"),
+        error_kwargs=with_hint("the branch moved after its head was read; read it again and decide"),
     ),
-    Row(
+    ErrorRule(
         "gl-commit-path",
         (400,),
         InvalidRequestError,
@@ -202,15 +202,15 @@ TABLE: tuple[Row, ...] = (
         text=r"directory with this name|directory traversal|invalid path|file path",
     ),
     # open_pull_request
-    Row("gl-mr-exists", (409,), AlreadyExistsError, endpoint=MERGE_REQUESTS, text=r"open merge request already exists"),
-    Row(
+    ErrorRule("gl-mr-exists", (409,), AlreadyExistsError, endpoint=MERGE_REQUESTS, text=r"open merge request already exists"),
+    ErrorRule(
         "gl-mr-source-missing",
         (400, 404, 422),
         NotFoundError,
         endpoint=MERGE_REQUESTS,
         text=r"source.branch.*does not exist",
     ),
-    Row(
+    ErrorRule(
         "gl-mr-target-missing",
         (400, 404, 422),
         NotFoundError,
@@ -218,46 +218,46 @@ TABLE: tuple[Row, ...] = (
         text=r"target.branch.*does not exist",
     ),
     # merge_pull_request: the reason is read from the merge request afterwards.
-    Row("gl-merge-sha", (409,), HeadMovedError, endpoint=MERGE, text=r"sha does not match"),
-    Row(
+    ErrorRule("gl-merge-sha", (409,), HeadMovedError, endpoint=MERGE, text=r"sha does not match"),
+    ErrorRule(
         "gl-merge-refused",
         (400, 405, 406, 409, 422),
         NotMergeableError,
         endpoint=MERGE,
-        known={"reason": NotMergeableReason.UNKNOWN},
+        error_kwargs={"reason": NotMergeableReason.UNKNOWN},
     ),
     # protect_branch: also seen as 422 and as 500, with the same text.
-    Row("gl-protected-exists", (409, 422, 500), AlreadyExistsError, endpoint=PROTECT, text=r"already exists"),
+    ErrorRule("gl-protected-exists", (409, 422, 500), AlreadyExistsError, endpoint=PROTECT, text=r"already exists"),
     # What is left is decided by the status alone.
-    Row(
+    ErrorRule(
         "gl-route-missing",
         (404, 405),
         NotFoundError,
         text=r"^(?-i:404 Not Found|405 Not Allowed)$",
-        known=with_hint(
+        error_kwargs=with_hint(
             "the url lacks the path that GitLab lives under, a proxy decodes %2F, or the server is too old"
         ),
     ),
-    Row(
+    ErrorRule(
         "gl-namespace-missing",
         (404,),
         NotFoundError,
         endpoint=NAMESPACE,
-        known=with_hint("there is no such group or user, or this credential is no member of it"),
+        error_kwargs=with_hint("there is no such group or user, or this credential is no member of it"),
     ),
-    Row(
+    ErrorRule(
         "gl-project-missing",
         (404,),
         NotFoundError,
         text=r"project not found",
-        known=with_hint("there is no such project, or this credential may not see it"),
+        error_kwargs=with_hint("there is no such project, or this credential may not see it"),
     ),
-    Row("gl-not-found", (404, 410), NotFoundError),
-    Row("gl-conflict", (409,), ConflictError),
-    Row("gl-server-error", (500, 502, 503, 504, *range(520, 531)), ProviderUnavailableError, known=_UNKNOWN),
+    ErrorRule("gl-not-found", (404, 410), NotFoundError),
+    ErrorRule("gl-conflict", (409,), ConflictError),
+    ErrorRule("gl-server-error", (500, 502, 503, 504, *range(520, 531)), ProviderUnavailableError, error_kwargs=_UNKNOWN),
     # 501 and its like do not pass by themselves.
-    Row("gl-not-implemented", range(500, 600), ProviderUnavailableError, known={**_UNKNOWN, "transient": False}),
-    Row("gl-bad-request", range(400, 500), InvalidRequestError),
+    ErrorRule("gl-not-implemented", range(500, 600), ProviderUnavailableError, error_kwargs={**_UNKNOWN, "transient": False}),
+    ErrorRule("gl-bad-request", range(400, 500), InvalidRequestError),
 )
 
 
@@ -266,12 +266,12 @@ def translate(exc: Exception, op: RemoteOperation[Any]) -> GitProviderError:
     if isinstance(exc, GraphQLError):
         return _graphql(exc)
     if isinstance(exc, StatusError):
-        return refusal(exc.answer, f"{op.method} {op.endpoint}")
+        return refusal(exc.response, f"{op.method} {op.endpoint}")
     if (lost := transport_error(exc)) is not None:
         return lost
     if isinstance(exc, gitlab.GitlabError):
         return _sdk(exc, f"{op.method} {op.endpoint}")
-    return UnexpectedResponseError(f"the answer could not be read ({type(exc).__name__})", outcome=Outcome.UNKNOWN)
+    return UnexpectedResponseError(f"the response could not be read ({type(exc).__name__})", outcome=Outcome.UNKNOWN)
 
 
 def is_retryable_read_error(error: Exception, *, obey_rate_limit: bool = False) -> bool:
@@ -281,29 +281,29 @@ def is_retryable_read_error(error: Exception, *, obey_rate_limit: bool = False) 
     return error.retryable and not (obey_rate_limit and isinstance(error, RateLimitedError))
 
 
-def refusal(answer: Answer, endpoint: str) -> GitProviderError:
-    """What an answer of another status than 2xx means at an endpoint, named by its method and template."""
-    message = message_of(answer)
+def refusal(response: Response, endpoint: str) -> GitProviderError:
+    """What an response of another status than 2xx means at an endpoint, named by its method and template."""
+    message = message_of(response)
     for row in TABLE:
-        if row.fits(endpoint, answer, message):
+        if row.fits(endpoint, response, message):
             return row.error(
                 message,
-                status=answer.status,
-                request_id=answer.request_id,
-                retry_after=retry_after(answer),
+                status=response.status,
+                request_id=response.request_id,
+                retry_after=retry_after(response),
                 **row.known,
             )
-    return UnexpectedResponseError(message, status=answer.status, request_id=answer.request_id, outcome=Outcome.UNKNOWN)
+    return UnexpectedResponseError(message, status=response.status, request_id=response.request_id, outcome=Outcome.UNKNOWN)
 
 
 def _graphql(exc: GraphQLError) -> GitProviderError:
-    known: dict[str, Any] = {"status": exc.answer.status, "request_id": exc.answer.request_id}
+    known: dict[str, Any] = {"status": exc.response.status, "request_id": exc.response.request_id}
     message = str(exc)
     match exc.kind:
         case "":  # an untyped error is GitLab's own failure
             return ProviderUnavailableError(message, outcome=Outcome.UNKNOWN, **known)
         case "RATE_LIMITED":
-            return RateLimitedError(message, retry_after=retry_after(exc.answer), **known)
+            return RateLimitedError(message, retry_after=retry_after(exc.response), **known)
         case "NOT_FOUND":
             return NotFoundError(message, **known)
         case "FORBIDDEN":
@@ -323,34 +323,34 @@ def _sdk(exc: gitlab.GitlabError, endpoint: str) -> GitProviderError:
         data = json.loads(text)
     except ValueError:
         data = None
-    return refusal(Answer(status=exc.response_code, data=data, text=text or str(exc.error_message)), endpoint)
+    return refusal(Response(status=exc.response_code, data=data, text=text or str(exc.error_message)), endpoint)
 
 
-def retry_after(answer: Answer) -> float | None:
+def retry_after(response: Response) -> float | None:
     """Seconds that the host asked to wait.
 
-    ``RateLimit-Reset`` (seconds since 1970, read against the answer's Date) counts only when ``RateLimit-Remaining``
+    ``RateLimit-Reset`` (seconds since 1970, read against the response's Date) counts only when ``RateLimit-Remaining``
     is 0: a limit of the application's own shows the headers of the other limiter, which has plenty left.
     """
-    if (asked := answer.retry_after) is not None:
+    if (asked := response.retry_after) is not None:
         return asked
-    reset = answer.headers.get("ratelimit-reset", "")
-    if answer.headers.get("ratelimit-remaining") != "0" or not reset.isdecimal() or len(reset) >= 15:
+    reset = response.headers.get("ratelimit-reset", "")
+    if response.headers.get("ratelimit-remaining") != "0" or not reset.isdecimal() or len(reset) >= 15:
         return None
-    return max(int(reset) - answer.date.timestamp(), 0.0)
+    return max(int(reset) - response.date.timestamp(), 0.0)
 
 
-def message_of(answer: Answer) -> str:
+def message_of(response: Response) -> str:
     """The host's own words as one line, whether ``message`` is a string, a list, an object of lists, or a page."""
-    lines = list(_lines(answer.data)) if isinstance(answer.data, dict) else []
+    lines = list(_lines(response.data)) if isinstance(response.data, dict) else []
     if lines:
         return "; ".join(dict.fromkeys(lines))
-    text = answer.text.strip()
+    text = response.text.strip()
     if not text:
-        return f"the host answered {answer.status} without a message"
-    if text.startswith("<") or "html" in answer.headers.get("content-type", ""):
+        return f"the host answered {response.status} without a message"
+    if text.startswith("<") or "html" in response.headers.get("content-type", ""):
         # A proxy's page: its words are not GitLab's, and a text to look for may stand in it by chance.
-        return f"the host answered {answer.status} with a page instead of JSON"
+        return f"the host answered {response.status} with a page instead of JSON"
     return text[:300]
 
 

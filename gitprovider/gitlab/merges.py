@@ -13,7 +13,7 @@ from typing import Any
 
 from gitprovider._core.operation import Operation
 from gitprovider._remote.operation import RemoteOperation, StatusError
-from gitprovider._remote.reader import Fields
+from gitprovider._remote.json_reader import JsonReader
 from gitprovider.errors import (
     ConflictError,
     GitProviderError,
@@ -119,7 +119,7 @@ class Merging:
         self._meaning = meaning
         self._redact = redact
         self.head = expected_head
-        self.seen: Fields
+        self.seen: JsonReader
 
     def read(self) -> MergeResult | None:
         """Read the merge request; the result when it is merged at the head that was asked for.
@@ -128,10 +128,10 @@ class Merging:
             HeadMovedError: its source branch, or what was merged, is at another commit.
             NotMergeableError: it is closed.
         """
-        self.seen = Fields(self._op.request("GET", MERGE_REQUEST, project=self._repo, iid=self._number))
-        state, head = self.seen.text("state"), self.seen.maybe_text("sha")
+        self.seen = JsonReader(self._op.request("GET", MERGE_REQUEST, project=self._repo, iid=self._number))
+        state, head = self.seen.str("state"), self.seen.str_or_none("sha")
         self.head = self.head or head
-        branches = {name: self.seen.text(name) for name in ("source_branch", "target_branch")}
+        branches = {name: self.seen.str(name) for name in ("source_branch", "target_branch")}
         self._op.note(head_sha=self.head, **branches)
         if head is not None and head != self.head:
             raise HeadMovedError("the source branch is at another commit", expected=self.head, actual=head)
@@ -145,7 +145,7 @@ class Merging:
         """The value of a merge that is done."""
         return self.seen.build(MergeResult, sha=convert.merged_sha(self.seen), already_merged=already_merged)
 
-    def check_method(self, project: Fields) -> None:
+    def check_method(self, project: JsonReader) -> None:
         """Refuse a method that the project's settings, or the merge request's own squash flag, contradict.
 
         GitLab would not refuse: it ignores ``squash: false``, and merges as the project says.
@@ -153,9 +153,9 @@ class Merging:
         Raises:
             NotMergeableError: METHOD.
         """
-        merge_method = project.maybe_text("merge_method") or "merge"
-        option = project.maybe_text("squash_option") or "default_off"
-        squashes = {"always": True, "never": False}.get(option, self.seen.maybe_flag("squash") or False)
+        merge_method = project.str_or_none("merge_method") or "merge"
+        option = project.str_or_none("squash_option") or "default_off"
+        squashes = {"always": True, "never": False}.get(option, self.seen.bool_or_none("squash") or False)
         problem = ""
         if self._method is MergeMethod.SQUASH:
             if option == "never":
@@ -192,17 +192,17 @@ class Merging:
         return None
 
     def _is_computing(self) -> bool:
-        return self._status() in _COMPUTING or self.seen.text("state") == "locked" or self.head is None
+        return self._status() in _COMPUTING or self.seen.str("state") == "locked" or self.head is None
 
     def _status(self) -> str:
-        return self.seen.maybe_text("detailed_merge_status") or self.seen.maybe_text("merge_status") or ""
+        return self.seen.str_or_none("detailed_merge_status") or self.seen.str_or_none("merge_status") or ""
 
     def _refusal(self, reason: NotMergeableReason) -> NotMergeableError:
         return NotMergeableError(self._redact(f"GitLab says {self._status()}"), reason=reason)
 
     def _failure(self) -> NotMergeableError | None:
         """What went wrong with a merge that was begun. Older tries leave their words too, so it is asked for last."""
-        if not (said := self.seen.maybe_text("merge_error")):
+        if not (said := self.seen.str_or_none("merge_error")):
             return None
         reason = NotMergeableReason.METHOD if _METHOD_ERROR.search(said) else NotMergeableReason.UNKNOWN
         return NotMergeableError(self._redact(said), reason=reason)
@@ -223,15 +223,15 @@ class Merging:
             squash = self._method is MergeMethod.SQUASH
             body["squash_commit_message" if squash else "merge_commit_message"] = message
         try:
-            answer = self._op.request("PUT", MERGE, project=self._repo, iid=self._number, body=body)
+            response = self._op.request("PUT", MERGE, project=self._repo, iid=self._number, body=body)
         except StatusError as exc:
             refused = self._meaning(exc, self._op)
             if not isinstance(refused, HeadMovedError | NotMergeableError):
                 raise refused from exc
             return self._read_up(refused)
-        self.seen = Fields(answer)
-        while self.seen.maybe_text("state") != "merged":
-            if self.seen.maybe_text("state") == "opened" and (failed := self._failure()) is not None:
+        self.seen = JsonReader(response)
+        while self.seen.str_or_none("state") != "merged":
+            if self.seen.str_or_none("state") == "opened" and (failed := self._failure()) is not None:
                 raise failed
             self._wait_for_merge()
         return self.result(already_merged=False)
@@ -247,19 +247,19 @@ class Merging:
             raise ConflictError("the source branch is in another project, and stays there")
         if not done.already_merged:
             return
-        branch = self.seen.text("source_branch")
+        branch = self.seen.str("source_branch")
         try:
-            answer = self._op.request("GET", BRANCH, project=self._repo, branch=branch)
-            there = convert.branch(Fields(answer)).sha
+            response = self._op.request("GET", BRANCH, project=self._repo, branch=branch)
+            there = convert.branch(JsonReader(response)).sha
             if there != self.head:
                 raise HeadMovedError("the source branch went on after the merge", expected=self.head, actual=there)
             self._op.request("DELETE", BRANCH, project=self._repo, branch=branch)
         except StatusError as exc:
-            if exc.answer.status != 404:
+            if exc.response.status != 404:
                 raise
 
     def _is_from_fork(self) -> bool:
-        source, target = self.seen.maybe_number("source_project_id"), self.seen.maybe_number("target_project_id")
+        source, target = self.seen.int_or_none("source_project_id"), self.seen.int_or_none("target_project_id")
         return source != target
 
     def _read_up(self, refused: HeadMovedError | NotMergeableError) -> MergeResult:
@@ -293,7 +293,7 @@ class Merging:
         try:
             if not self._patience.wait():
                 raise pending
-            self.seen = Fields(self._op.request("GET", MERGE_REQUEST, project=self._repo, iid=self._number))
+            self.seen = JsonReader(self._op.request("GET", MERGE_REQUEST, project=self._repo, iid=self._number))
         except RetryCancelledError as cancelled:
             cancelled.outcome = Outcome.UNKNOWN
             raise

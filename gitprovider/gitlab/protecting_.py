@@ -7,8 +7,8 @@ it was. The steps, each of which leaves at least that: bridge made, old rule dro
 
 from __future__ import annotations
 
-from gitprovider._remote.operation import PAGE_SIZE, Answer, RemoteOperation, StatusError, read_pages
-from gitprovider._remote.reader import Fields
+from gitprovider._remote.operation import PAGE_SIZE, Response, RemoteOperation, StatusError, read_pages
+from gitprovider._remote.json_reader import JsonReader
 from gitprovider.errors import AlreadyExistsError, PermissionDeniedError
 from gitprovider.gitlab import convert, protection
 from gitprovider.gitlab.client import GitLabClient
@@ -17,11 +17,11 @@ from gitprovider.gitlab.protection import Plan, Rule
 from gitprovider.models import BranchProtection
 
 
-def more_pages(answer: Answer) -> bool | None:
+def more_pages(response: Response) -> bool | None:
     """Whether GitLab says that more pages follow; None where it says nothing. A link is a hint, never an address."""
-    if (following := answer.headers.get("x-next-page")) is not None:
+    if (following := response.headers.get("x-next-page")) is not None:
         return bool(following.strip())
-    if (link := answer.headers.get("link")) is not None:
+    if (link := response.headers.get("link")) is not None:
         return 'rel="next"' in link
     return None
 
@@ -30,8 +30,8 @@ def list_rules(op: RemoteOperation[GitLabClient], repo: str) -> list[Rule]:
     """Every rule of the project and of the groups above it."""
 
     def page(number: int) -> tuple[list[Rule], bool | None]:
-        answer = op.request("GET", RULES, project=repo, query={"per_page": PAGE_SIZE, "page": number})
-        return [protection.rule(item) for item in Fields.each(answer)], more_pages(answer)
+        response = op.request("GET", RULES, project=repo, query={"per_page": PAGE_SIZE, "page": number})
+        return [protection.rule(item) for item in JsonReader.each(response)], more_pages(response)
 
     return read_pages(page)
 
@@ -50,7 +50,7 @@ class Protecting:
         """Do what is missing, and return what holds."""
         if self._plan.exact is None and not self._plan.done:
             with self._op.before("get branch"):  # a rule can be made for a branch that does not exist
-                convert.branch(Fields(self._op.request("GET", BRANCH, project=self._repo, branch=self._branch)))
+                convert.branch(JsonReader(self._op.request("GET", BRANCH, project=self._repo, branch=self._branch)))
             try:
                 return self._create()
             except AlreadyExistsError:
@@ -88,7 +88,7 @@ class Protecting:
         """The rule after a change in place: as it was, where this server or tier has no such change."""
         with self._op.effect("change rule"):
             try:
-                answer = self._op.request(
+                response = self._op.request(
                     "PATCH",
                     RULE,
                     project=self._repo,
@@ -96,10 +96,10 @@ class Protecting:
                     body=protection.changed_rule(exact, self._plan.wanted),
                 )
             except StatusError as exc:
-                if exc.answer.status not in (404, 405) or not _lacks_route(exc.answer):
+                if exc.response.status not in (404, 405) or not _lacks_route(exc.response):
                     raise
                 return exact
-            changed = protection.rule(Fields(answer))
+            changed = protection.rule(JsonReader(response))
             if changed != exact:
                 self._op.done("change rule", self._plan.resulting(changed))
         return changed
@@ -136,19 +136,19 @@ class Protecting:
         def page(number: int) -> tuple[list[str], bool | None]:
             # A search is for a part of the name, so that it finds more than asked and never less.
             query = {"search": self._branch[:-1] or self._branch, "per_page": PAGE_SIZE, "page": number}
-            answer = self._op.request("GET", BRANCHES, project=self._repo, query=query)
-            return [item.text("name") for item in Fields.each(answer)], more_pages(answer)
+            response = self._op.request("GET", BRANCHES, project=self._repo, query=query)
+            return [item.str("name") for item in JsonReader.each(response)], more_pages(response)
 
         return read_pages(page)
 
     def _post(self, body: dict[str, object]) -> Rule:
-        return protection.rule(Fields(self._op.request("POST", RULES, project=self._repo, body=body)))
+        return protection.rule(JsonReader(self._op.request("POST", RULES, project=self._repo, body=body)))
 
     def _delete(self, name: str) -> None:
         try:
             self._op.request("DELETE", RULE, project=self._repo, name=name)
         except StatusError as exc:
-            if exc.answer.status != 404 or _lacks_route(exc.answer):
+            if exc.response.status != 404 or _lacks_route(exc.response):
                 raise  # a rule that is gone already is where it was to be
 
     def _checked(self, held: BranchProtection | None) -> BranchProtection:
@@ -162,6 +162,6 @@ class Protecting:
         return held
 
 
-def _lacks_route(answer: Answer) -> bool:
-    """Whether the server has no such endpoint: its router's own answer, whose key is ``error``."""
-    return isinstance(answer.data, dict) and "error" in answer.data and "message" not in answer.data
+def _lacks_route(response: Response) -> bool:
+    """Whether the server has no such endpoint: its router's own response, whose key is ``error``."""
+    return isinstance(response.data, dict) and "error" in response.data and "message" not in response.data

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gitprovider._remote.reader import Fields
+from gitprovider._remote.json_reader import JsonReader
 from gitprovider.errors import ConflictError, UnsupportedOptionError
 from gitprovider.models import BranchProtection
 
@@ -59,24 +59,24 @@ class Rule:
         return re.fullmatch(pattern, branch, re.DOTALL) is not None
 
 
-def rule(data: Fields) -> Rule:
+def rule(data: JsonReader) -> Rule:
     """A protected branch (https://docs.gitlab.com/api/protected_branches/)."""
     return Rule(
-        name=data.text("name"),
+        name=data.str("name"),
         push=_levels(data, "push_access_levels"),
         merge=_levels(data, "merge_access_levels"),
-        allow_force_push=data.maybe_flag("allow_force_push") or False,
-        code_owners=data.maybe_flag("code_owner_approval_required") or False,
-        inherited=data.maybe_flag("inherited") or False,
+        allow_force_push=data.bool_or_none("allow_force_push") or False,
+        code_owners=data.bool_or_none("code_owner_approval_required") or False,
+        inherited=data.bool_or_none("inherited") or False,
     )
 
 
-def _levels(data: Fields, name: str) -> tuple[Level, ...]:
+def _levels(data: JsonReader, name: str) -> tuple[Level, ...]:
     return tuple(
         Level(
-            id=item.maybe_number("id"),
-            access_level=item.maybe_number("access_level"),
-            role=all(item.maybe_number(grantee) is None for grantee in _GRANTEES),
+            id=item.int_or_none("id"),
+            access_level=item.int_or_none("access_level"),
+            role=all(item.int_or_none(grantee) is None for grantee in _GRANTEES),
         )
         for item in data.items(name)
     )

@@ -11,9 +11,9 @@ import gitlab
 
 from gitprovider import checks
 from gitprovider import mutations as arguments
-from gitprovider._remote.operation import PAGE_SIZE, Answer, RemoteOperation, StatusError, read_pages
+from gitprovider._remote.operation import PAGE_SIZE, Response, RemoteOperation, StatusError, read_pages
 from gitprovider._remote.provider import RemoteProvider
-from gitprovider._remote.reader import Fields
+from gitprovider._remote.json_reader import JsonReader
 from gitprovider.contract import TreeEntry
 from gitprovider.errors import (
     GitProviderError,
@@ -82,7 +82,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
             trailing slash or ``/api/v4`` is taken off.
         private_token, oauth_token: exactly one of them: a personal, project or group access token, or an OAuth token,
             with the scope ``api``. CI job tokens reach none of the endpoints that are needed.
-        timeout: seconds to wait for a connection, and for each part of an answer.
+        timeout: seconds to wait for a connection, and for each part of an response.
         verify: True, or the path of a CA bundle; False turns the check of certificates off. Proxies are taken from the
             environment, as requests does.
         retry: how reads are tried again.
@@ -90,7 +90,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
             too, up to ten times and waits as long as the host asks. Then nothing here is on top of it, and "sent
             once" does not hold for a 429.
         allow_http: permit ``http://`` to a host that is not this machine. The token then travels in the clear.
-        settle: seconds after which a request whose answer was lost can no longer take effect.
+        settle: seconds after which a request whose response was lost can no longer take effect.
         on_event: is told of every request, retry and operation.
 
     No request is sent until an operation is called. A provider may be used by many threads, and after a fork by both
@@ -173,8 +173,8 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
 
             def page(number: int) -> tuple[list[Branch], bool | None]:
                 query = {"per_page": PAGE_SIZE, "page": number}
-                answer = op.request("GET", BRANCHES, project=repo, query=query)
-                return [convert.branch(item) for item in Fields.each(answer)], more_pages(answer)
+                response = op.request("GET", BRANCHES, project=repo, query=query)
+                return [convert.branch(item) for item in JsonReader.each(response)], more_pages(response)
 
             with op.before("list branches"):
                 found = read_pages(lambda number: read(f"get page {number}", lambda: page(number)))
@@ -320,12 +320,12 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
             }
             op.find_existing = lambda: self._between(op, repo, source_branch, target_branch, PullRequestState.OPEN)[0]
             with op.effect("open merge request"):
-                answer = self._open(op, repo, body)
-                made = convert.pull_request(answer)
+                response = self._open(op, repo, body)
+                made = convert.pull_request(response)
                 op.note(number=made.number, head_sha=made.head_sha)
                 op.done("open merge request", made)
             with op.after("compare"):
-                _compare(answer, made, draft=draft, description=description, labels=labels, reviewer_ids=ids)
+                _compare(response, made, draft=draft, description=description, labels=labels, reviewer_ids=ids)
             return made
 
     def merge_pull_request(
@@ -373,7 +373,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
                 done = merging.read()
             if done is None:
                 with op.before("get project"):
-                    merging.check_method(Fields(op.request("GET", PROJECT, project=repo)))
+                    merging.check_method(JsonReader(op.request("GET", PROJECT, project=repo)))
                 with op.before("wait for mergeability"):
                     done = merging.until_computed()
             if done is None:
@@ -398,12 +398,12 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
             head = self._branch(op, repo, branch).sha
             query = {"from": head, "to": sha.lower()}
             try:
-                answer = op.request("GET", COMPARE, project=repo, query=query)
+                response = op.request("GET", COMPARE, project=repo, query=query)
             except StatusError as exc:
-                if exc.answer.status != 404:
+                if exc.response.status != 404:
                     raise
                 return False
-            return not Fields(answer).items("commits")
+            return not JsonReader(response).objects("commits")
 
     def commit(self, repo: str, sha: str) -> Commit:
         """See HostState."""
@@ -414,13 +414,13 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         """See HostState."""
         with self._reading("tree", repo, sha=sha) as op:
 
-            def page(number: int) -> tuple[list[Fields], bool | None]:
+            def page(number: int) -> tuple[list[JsonReader], bool | None]:
                 query = {"ref": sha.lower(), "recursive": True, "per_page": PAGE_SIZE, "page": number}
-                answer = op.request("GET", TREE, project=repo, query=query)
-                return list(Fields.each(answer)), more_pages(answer)
+                response = op.request("GET", TREE, project=repo, query=query)
+                return list(JsonReader.each(response)), more_pages(response)
 
-            files = [item for item in read_pages(page) if item.text("type") != "tree"]
-            return {item.text("path"): TreeEntry(item.text("id"), item.text("mode")) for item in files}
+            files = [item for item in read_pages(page) if item.str("type") != "tree"]
+            return {item.str("path"): TreeEntry(item.str("id"), item.str("mode")) for item in files}
 
     def protection(self, repo: str, branch: str) -> BranchProtection | None:
         """See HostState."""
@@ -441,7 +441,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         """See HostState."""
         with self._reading("get_pull_request", repo) as op:
             checks.check_int("number", number, least=1)
-            return convert.pull_request(Fields(op.request("GET", MERGE_REQUEST, project=repo, iid=number)))
+            return convert.pull_request(JsonReader(op.request("GET", MERGE_REQUEST, project=repo, iid=number)))
 
     # What the operations share
 
@@ -469,25 +469,25 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
             with op.before("read"):
                 yield op
 
-    def _followed(self, op: GitLabOperation, repo: str) -> Answer:
+    def _followed(self, op: GitLabOperation, repo: str) -> Response:
         """The project, also where it has another path now: by the number in the redirect, never by its address."""
         try:
             return op.request("GET", PROJECT, project=repo)
         except StatusError as exc:
-            place = re.search(r"/api/v4/projects/(\d+)\Z", exc.answer.headers.get("location", ""))
-            if not 300 <= exc.answer.status < 400 or place is None:
+            place = re.search(r"/api/v4/projects/(\d+)\Z", exc.response.headers.get("location", ""))
+            if not 300 <= exc.response.status < 400 or place is None:
                 raise
             return op.request("GET", PROJECT, project=place[1])
 
     def _branch(self, op: GitLabOperation, repo: str, name: str) -> Branch:
-        return convert.branch(Fields(op.request("GET", BRANCH, project=repo, branch=name)))
+        return convert.branch(JsonReader(op.request("GET", BRANCH, project=repo, branch=name)))
 
     def _make_branch(self, op: GitLabOperation, repo: str, body: Mapping[str, Any]) -> Branch:
         try:
-            return convert.branch(Fields(op.request("POST", BRANCHES, project=repo, body=body)))
+            return convert.branch(JsonReader(op.request("POST", BRANCHES, project=repo, body=body)))
         except StatusError as exc:
             error = self._meaning(exc, op)
-            if isinstance(error, NotFoundError) and exc.answer.status == 400 and _was_just_begun(op, repo):
+            if isinstance(error, NotFoundError) and exc.response.status == 400 and _was_just_begun(op, repo):
                 # In an empty project GitLab makes the default branch before it looks for the commit.
                 error.outcome = Outcome.UNKNOWN
                 error.hint = "the project may have been empty: GitLab then begins it with a README.md of its own"
@@ -496,11 +496,11 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
     def _namespace(self, op: GitLabOperation, path: str) -> int:
         """The number of a group or user by its full path; asked for once, and again after a refusal."""
         if path not in self._namespaces:
-            found = Fields(op.request("GET", NAMESPACE, namespace=path))
+            found = JsonReader(op.request("GET", NAMESPACE, namespace=path))
             # A path of digits alone is read as a number, which is somebody else's.
-            if found.text("full_path") != path:
-                raise NotFoundError(f"there is no namespace {path!r}; the host has {found.text('full_path')!r}")
-            self._namespaces[path] = found.number("id")
+            if found.str("full_path") != path:
+                raise NotFoundError(f"there is no namespace {path!r}; the host has {found.str('full_path')!r}")
+            self._namespaces[path] = found.int("id")
         return self._namespaces[path]
 
     def _existing_repo(self, op: GitLabOperation, repo: str) -> Repo | None:
@@ -513,7 +513,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
     ) -> list[PullRequest]:
         """The merge requests between two branches of the project, newest first."""
 
-        def page(number: int) -> tuple[list[Fields], bool | None]:
+        def page(number: int) -> tuple[list[JsonReader], bool | None]:
             query = {
                 "source_branch": source,
                 "target_branch": target,
@@ -523,20 +523,20 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
                 "per_page": PAGE_SIZE,
                 "page": number,
             }
-            answer = op.request("GET", MERGE_REQUESTS, project=repo, query=query)
-            return list(Fields.each(answer)), more_pages(answer)
+            response = op.request("GET", MERGE_REQUESTS, project=repo, query=query)
+            return list(JsonReader.each(response)), more_pages(response)
 
         own = [
             convert.pull_request(item)
             for item in read_pages(page)
-            if item.maybe_number("source_project_id") == item.maybe_number("target_project_id")
+            if item.int_or_none("source_project_id") == item.int_or_none("target_project_id")
         ]
         return [pull for pull in own if (pull.source_branch, pull.target_branch) == (source, target)]
 
-    def _open(self, op: GitLabOperation, repo: str, body: Mapping[str, Any]) -> Fields:
+    def _open(self, op: GitLabOperation, repo: str, body: Mapping[str, Any]) -> JsonReader:
         """Open the merge request. A source branch that GitLab does not see yet is told from one that is not there."""
         try:
-            return Fields(op.request("POST", MERGE_REQUESTS, project=repo, body=body))
+            return JsonReader(op.request("POST", MERGE_REQUESTS, project=repo, body=body))
         except StatusError as exc:
             error = self._meaning(exc, op)
             if isinstance(error, NotFoundError) and "source_branch" in error.message:
@@ -554,9 +554,9 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
 def _was_just_begun(op: GitLabOperation, repo: str) -> bool:
     """Whether the project's only commit is the one by which GitLab itself begins a project."""
     with suppress(Exception):
-        [only] = Fields.each(op.request("GET", BRANCHES, project=repo))
-        commit = only.sub("commit")
-        return not commit.texts("parent_ids") and (commit.maybe_text("message") or "").startswith("Add README.md")
+        [only] = JsonReader.each(op.request("GET", BRANCHES, project=repo))
+        commit = only.object("commit")
+        return not commit.strs("parent_ids") and (commit.str_or_none("message") or "").startswith("Add README.md")
     return False
 
 
@@ -579,14 +579,14 @@ def _check_kept(description: str, labels: Sequence[str]) -> None:
 
 
 def _user_id(op: GitLabOperation, name: str) -> int:
-    for user in Fields.each(op.request("GET", USERS, query={"username": name})):
-        if user.text("username").lower() == name.lower():
-            return user.number("id")
+    for user in JsonReader.each(op.request("GET", USERS, query={"username": name})):
+        if user.str("username").lower() == name.lower():
+            return user.int("id")
     raise InvalidRequestError(f"reviewers: there is no user {name!r}", argument="reviewers")
 
 
 def _compare(
-    answer: Fields,
+    response: JsonReader,
     made: PullRequest,
     *,
     draft: bool,
@@ -599,11 +599,11 @@ def _compare(
         raise UnexpectedResponseError(f"GitLab made {'a' if made.draft else 'no'} draft of it, by its title")
     if made.description.rstrip() != description.replace("\r", "").rstrip():
         raise UnexpectedResponseError("GitLab did not keep the description as it is; it may have executed a line of it")
-    if left_out := set(labels) - set(answer.texts("labels") if labels else ()):
+    if left_out := set(labels) - set(response.strs("labels") if labels else ()):
         raise PermissionDeniedError(
             f"GitLab did not set the labels {sorted(left_out)}", hint="the role may be too low to set or to make labels"
         )
-    there = {user.number("id") for user in answer.items("reviewers")} if reviewer_ids else set()
+    there = {user.int("id") for user in response.objects("reviewers")} if reviewer_ids else set()
     if unasked := set(reviewer_ids) - there:
         raise PermissionDeniedError(
             f"GitLab did not ask {len(unasked)} of {len(reviewer_ids)} reviewers",

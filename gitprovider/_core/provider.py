@@ -1,0 +1,309 @@
+"""The base class of the three providers: the order of every operation, and what the caller gets back."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from types import TracebackType
+from typing import Any, Self, TypeVar, cast
+
+from gitprovider import checks
+from gitprovider.contract import InspectableProvider, TreeEntry
+from gitprovider.models import (
+    Author,
+    Branch,
+    BranchProtection,
+    Commit,
+    FileChange,
+    MergeMethod,
+    MergeResult,
+    PullRequest,
+    PullRequestState,
+    Repo,
+    Visibility,
+)
+from gitprovider.mutations import (
+    CommitFiles,
+    CreateBranch,
+    CreateRepo,
+    MergePullRequest,
+    Mutation,
+    OpenPullRequest,
+    ProtectBranch,
+)
+from gitprovider.options import Host, require, support
+
+_T = TypeVar("_T")
+
+
+class Provider(InspectableProvider):
+    """Base class of GitHubProvider, GitLabProvider and LocalProvider.
+
+    Each public method runs in the same order: check the arguments, check the path and the options, begin the intent,
+    call the host's hook. A hook has the name of the operation with a leading underscore, and does the host's own work
+    and nothing else.
+
+    The docstrings of the operations are inherited: :class:`gitprovider.GitProviderContract` and
+    :class:`gitprovider.HostState` are the specification, and editors and ``help()`` show it here.
+
+    Attributes:
+        name: the provider's name, as in errors and intents.
+        settle: seconds after which a request whose response was lost can no longer take effect.
+    """
+
+    name: str = ""
+    settle: float = 0.0
+    _host: Host
+
+    # GitProviderContract
+
+    def get_repo(self, repo: str) -> Repo:
+        with self._operation("get_repo", repo) as op:
+            with op.arguments():
+                self._check_path(repo)
+            return self._get_repo(op)
+
+    def list_branches(self, repo: str) -> list[Branch]:
+        with self._operation("list_branches", repo) as op:
+            with op.arguments():
+                self._check_path(repo)
+            found = {branch.name: branch for branch in self._list_branches(op)}
+            return [found[name] for name in sorted(found)]
+
+    def create_repo(
+        self,
+        repo: str,
+        *,
+        description: str = "",
+        visibility: Visibility = Visibility.PRIVATE,
+        auto_init: bool = False,
+    ) -> Repo:
+        return self._mutate(
+            repo, partial(CreateRepo, description=description, visibility=visibility, auto_init=auto_init)
+        )
+
+    def create_branch(self, repo: str, name: str, *, source: str) -> Branch:
+        return self._mutate(repo, partial(CreateBranch, name=name, source=source))
+
+    def protect_branch(self, repo: str, branch: str, rules: BranchProtection = BranchProtection()) -> BranchProtection:
+        return self._mutate(repo, partial(ProtectBranch, branch=branch, rules=rules))
+
+    def commit_files(
+        self,
+        repo: str,
+        branch: str,
+        changes: Sequence[FileChange],
+        *,
+        message: str,
+        author: Author | None = None,
+        expected_head: str | None = None,
+    ) -> Commit:
+        return self._mutate(
+            repo,
+            partial(
+                CommitFiles,
+                branch=branch,
+                changes=changes,
+                message=message,
+                author=author,
+                expected_head=expected_head,
+            ),
+        )
+
+    def open_pull_request(
+        self,
+        repo: str,
+        *,
+        source_branch: str,
+        target_branch: str,
+        title: str,
+        description: str = "",
+        draft: bool = False,
+        labels: Sequence[str] = (),
+        reviewers: Sequence[str] = (),
+    ) -> PullRequest:
+        return self._mutate(
+            repo,
+            partial(
+                OpenPullRequest,
+                source_branch=source_branch,
+                target_branch=target_branch,
+                title=title,
+                description=description,
+                draft=draft,
+                labels=labels,
+                reviewers=reviewers,
+            ),
+        )
+
+    def merge_pull_request(
+        self,
+        repo: str,
+        number: int,
+        *,
+        method: MergeMethod = MergeMethod.MERGE,
+        expected_head: str | None = None,
+        message: str | None = None,
+        delete_source_branch: bool = False,
+        timeout: float = 30.0,
+    ) -> MergeResult:
+        return self._mutate(
+            repo,
+            partial(
+                MergePullRequest,
+                number=number,
+                method=method,
+                expected_head=expected_head,
+                message=message,
+                delete_source_branch=delete_source_branch,
+                timeout=timeout,
+            ),
+        )
+
+    # HostState
+
+    def head(self, repo: str, branch: str) -> str:
+        with self._reading("head", repo, branch=branch) as op:
+            return self._head(op, branch)
+
+    def contains(self, repo: str, sha: str, branch: str) -> bool:
+        with self._reading("contains", repo, sha=sha, branch=branch) as op:
+            return self._contains(op, sha.lower(), branch)
+
+    def commit(self, repo: str, sha: str) -> Commit:
+        with self._reading("commit", repo, sha=sha) as op:
+            return self._commit(op, sha.lower())
+
+    def tree(self, repo: str, sha: str) -> dict[str, TreeEntry]:
+        with self._reading("tree", repo, sha=sha) as op:
+            return self._tree(op, sha.lower())
+
+    def protection(self, repo: str, branch: str) -> BranchProtection | None:
+        with self._reading("protection", repo, branch=branch) as op:
+            return self._protection(op, branch)
+
+    def find_pull_requests(
+        self, repo: str, *, source_branch: str, target_branch: str, state: PullRequestState | None = None
+    ) -> list[PullRequest]:
+        with self._reading("find_pull_requests", repo, source_branch=source_branch, target_branch=target_branch) as op:
+            wanted = None if state is None else checks.check_enum("state", state, PullRequestState)
+            return self._find_pull_requests(op, source_branch, target_branch, wanted)
+
+    def get_pull_request(self, repo: str, number: int) -> PullRequest:
+        with self._reading("get_pull_request", repo) as op:
+            return self._get_pull_request(op, checks.check_int("number", number, least=1))
+
+    # The rest of a provider
+
+    def supports(self, option: str) -> bool:
+        """Whether this host honours an option of ``gitprovider.options.OPTIONS``.
+
+        Raises:
+            InvalidRequestError: there is no such option.
+        """
+        return support(option, self._host).honoured
+
+    @abstractmethod
+    def sdk(self) -> AbstractContextManager[Any]:
+        """Lend what the provider is built on: a ``github.Github``, a ``gitlab.Gitlab``, or the local forge."""
+
+    def close(self) -> None:
+        """Release connections. A closed provider refuses further calls."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # The order of an operation
+
+    def _mutate(self, repo: str, asking: partial[Mutation[_T]]) -> _T:
+        """Make the mutation, check what this host must support, begin the intent, and call the hook."""
+        operation = cast(type[Mutation[_T]], asking.func).operation
+        with self._operation(operation, repo, mutation=True) as op:
+            with op.arguments():
+                self._check_path(repo)
+                asked = asking()
+                self._check(repo, asked)
+                for option in asked.options():
+                    require(option, self._host)
+                op.note(**asked.record())
+            result: _T = getattr(self, f"_{operation}")(op, asked)
+            return result
+
+    @contextmanager
+    def _reading(self, name: str, repo: str, **given: str) -> Iterator[Any]:
+        """One read of HostState; ``given`` are its arguments besides the path: a sha or names of branches."""
+        with self._operation(name, repo) as op:
+            with op.arguments():
+                self._check_path(repo)
+                for argument, value in given.items():
+                    (checks.check_sha if argument == "sha" else checks.check_branch)(argument, value)
+            with op.before("read"):
+                yield op
+
+    @abstractmethod
+    def _operation(self, name: str, repo: str, *, mutation: bool = False) -> AbstractContextManager[Any]:
+        """One running call, whose steps the hooks run in."""
+
+    # What a host may refuse before any request, besides the checks that all hosts share
+
+    def _check_path(self, repo: str) -> None:
+        checks.check_repo_path(repo)
+
+    def _check(self, repo: str, asked: Mutation[Any]) -> None:
+        """Refuse what this host would change quietly. A host that changes nothing leaves it as it is."""
+
+    # The hooks
+
+    @abstractmethod
+    def _get_repo(self, op: Any) -> Repo: ...
+
+    @abstractmethod
+    def _list_branches(self, op: Any) -> list[Branch]: ...
+
+    @abstractmethod
+    def _create_repo(self, op: Any, asked: CreateRepo) -> Repo: ...
+
+    @abstractmethod
+    def _create_branch(self, op: Any, asked: CreateBranch) -> Branch: ...
+
+    @abstractmethod
+    def _protect_branch(self, op: Any, asked: ProtectBranch) -> BranchProtection: ...
+
+    @abstractmethod
+    def _commit_files(self, op: Any, asked: CommitFiles) -> Commit: ...
+
+    @abstractmethod
+    def _open_pull_request(self, op: Any, asked: OpenPullRequest) -> PullRequest: ...
+
+    @abstractmethod
+    def _merge_pull_request(self, op: Any, asked: MergePullRequest) -> MergeResult: ...
+
+    @abstractmethod
+    def _head(self, op: Any, branch: str) -> str: ...
+
+    @abstractmethod
+    def _contains(self, op: Any, sha: str, branch: str) -> bool: ...
+
+    @abstractmethod
+    def _commit(self, op: Any, sha: str) -> Commit: ...
+
+    @abstractmethod
+    def _tree(self, op: Any, sha: str) -> dict[str, TreeEntry]: ...
+
+    @abstractmethod
+    def _protection(self, op: Any, branch: str) -> BranchProtection | None: ...
+
+    @abstractmethod
+    def _find_pull_requests(
+        self, op: Any, source: str, target: str, state: PullRequestState | None
+    ) -> list[PullRequest]: ...
+
+    @abstractmethod
+    def _get_pull_request(self, op: Any, number: int) -> PullRequest: ...

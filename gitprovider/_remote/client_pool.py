@@ -1,0 +1,92 @@
+"""A pool of SDK clients: one for each running operation, none shared across a fork."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Generic, TypeVar
+
+from gitprovider._remote.response import Client
+from gitprovider.errors import InvalidRequestError
+
+_C = TypeVar("_C", bound=Client)
+
+
+class ClientPool(Generic[_C]):
+    """The clients of one provider.
+
+    PyGithub's and requests' connections are not safe to share. Measured: one client in two threads can return one
+    caller's data to the other, and both processes write to a socket that a fork inherited.
+    """
+
+    def __init__(self, make: Callable[[], _C]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+        self._idle: list[_C] = []
+        self._closed = False
+        os.register_at_fork(after_in_child=_WeakReset(self))
+
+    @contextmanager
+    def client(self) -> Iterator[_C]:
+        """Lend a client to the calling operation."""
+        client = self._take()
+        try:
+            yield client
+        finally:
+            self._give(client)
+
+    def check_open(self) -> None:
+        """Refuse when the pool was closed.
+
+        Raises:
+            InvalidRequestError: it was.
+        """
+        if self._closed:
+            raise InvalidRequestError("this provider was closed; build a new one")
+
+    def close(self) -> None:
+        """Close the idle clients. Those that are lent are closed when they come back."""
+        with self._lock:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for client in idle:
+            client.close()
+
+    def _take(self) -> _C:
+        with self._lock:
+            self.check_open()
+            if self._pid != os.getpid():  # a fork that did not run our hook
+                self._reset()
+            if self._idle:
+                return self._idle.pop()
+        return self._make()
+
+    def _give(self, client: _C) -> None:
+        with self._lock:
+            if not self._closed and self._pid == os.getpid():
+                self._idle.append(client)
+                return
+        if self._pid == os.getpid():
+            client.close()
+
+    def _reset(self) -> None:
+        # The parent still uses these sockets: they are dropped, not closed.
+        self._idle = []
+        self._pid = os.getpid()
+
+
+class _WeakReset:
+    """A fork hook that does not keep its pool alive. It gives the child a lock that nobody holds."""
+
+    def __init__(self, pool: ClientPool[Any]) -> None:
+        self._pool = weakref.ref(pool)
+
+    def __call__(self) -> None:
+        pool = self._pool()
+        if pool is not None:
+            pool._lock = threading.Lock()
+            pool._reset()
