@@ -88,7 +88,9 @@ TABLE: tuple[ErrorRule, ...] = (
             "GitLab answers 401 to a user who may not merge into the target branch; the token itself is good"
         ),
     ),
-    ErrorRule("gl-unauthorized", (401,), AuthenticationError, error_kwargs=with_hint("the token must have the scope api")),
+    ErrorRule(
+        "gl-unauthorized", (401,), AuthenticationError, error_kwargs=with_hint("the token must have the scope api")
+    ),
     ErrorRule(
         "gl-insufficient-scope",
         (403,),
@@ -118,7 +120,9 @@ TABLE: tuple[ErrorRule, ...] = (
         "gl-forbidden",
         (403,),
         PermissionDeniedError,
-        error_kwargs=with_hint("the role is too low, the project is archived, or the feature is turned off in its settings"),
+        error_kwargs=with_hint(
+            "the role is too low, the project is archived, or the feature is turned off in its settings"
+        ),
     ),
     # create_repo
     ErrorRule(
@@ -136,7 +140,9 @@ TABLE: tuple[ErrorRule, ...] = (
         ProviderUnavailableError,
         endpoint=PROJECTS,
         text=r"Failed to create repository",
-        error_kwargs=with_hint("GitLab could not make the repository on its disk, and may have left the project", **_UNKNOWN),
+        error_kwargs=with_hint(
+            "GitLab could not make the repository on its disk, and may have left the project", **_UNKNOWN
+        ),
     ),
     ErrorRule(
         "gl-namespace-invalid",
@@ -202,7 +208,9 @@ TABLE: tuple[ErrorRule, ...] = (
         text=r"directory with this name|directory traversal|invalid path|file path",
     ),
     # open_pull_request
-    ErrorRule("gl-mr-exists", (409,), AlreadyExistsError, endpoint=MERGE_REQUESTS, text=r"open merge request already exists"),
+    ErrorRule(
+        "gl-mr-exists", (409,), AlreadyExistsError, endpoint=MERGE_REQUESTS, text=r"open merge request already exists"
+    ),
     ErrorRule(
         "gl-mr-source-missing",
         (400, 404, 422),
@@ -254,9 +262,13 @@ TABLE: tuple[ErrorRule, ...] = (
     ),
     ErrorRule("gl-not-found", (404, 410), NotFoundError),
     ErrorRule("gl-conflict", (409,), ConflictError),
-    ErrorRule("gl-server-error", (500, 502, 503, 504, *range(520, 531)), ProviderUnavailableError, error_kwargs=_UNKNOWN),
+    ErrorRule(
+        "gl-server-error", (500, 502, 503, 504, *range(520, 531)), ProviderUnavailableError, error_kwargs=_UNKNOWN
+    ),
     # 501 and its like do not pass by themselves.
-    ErrorRule("gl-not-implemented", range(500, 600), ProviderUnavailableError, error_kwargs={**_UNKNOWN, "transient": False}),
+    ErrorRule(
+        "gl-not-implemented", range(500, 600), ProviderUnavailableError, error_kwargs={**_UNKNOWN, "transient": False}
+    ),
     ErrorRule("gl-bad-request", range(400, 500), InvalidRequestError),
 )
 
@@ -293,7 +305,9 @@ def refusal(response: Response, endpoint: str) -> GitProviderError:
                 retry_after=retry_after(response),
                 **row.known,
             )
-    return UnexpectedResponseError(message, status=response.status, request_id=response.request_id, outcome=Outcome.UNKNOWN)
+    return UnexpectedResponseError(
+        message, status=response.status, request_id=response.request_id, outcome=Outcome.UNKNOWN
+    )
 
 
 def _graphql(exc: GraphQLError) -> GitProviderError:
