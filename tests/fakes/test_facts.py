@@ -41,7 +41,7 @@ def test_facts_have_their_fields() -> None:
 
 
 def test_every_fact_of_github_is_cited_and_every_citation_is_a_fact() -> None:
-    """By the face, or by a row of the translation."""
+    """By the fake, or by a row of the translation."""
     known = {name for name, fact in FACTS.items() if fact["host"] == "github"}
 
     assert cited("gh", "fakes", "github") ^ known == set()
