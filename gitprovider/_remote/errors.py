@@ -16,7 +16,7 @@ class Row:
     """One refusal and its meaning. Of a table's rows the first that fits decides.
 
     Attributes:
-        fact: the id of the recorded fact in tests/hosts/facts.jsonl.
+        fact: the id of the recorded fact in gitprovider/fakes/facts.jsonl.
         status: the statuses it covers.
         error: the class that is raised, with ``known`` as further keywords.
         endpoint: the method and template; ``""`` is any.

@@ -62,7 +62,7 @@ class Response:
 
     Attributes:
         effect: True when a user of the host could see that something changed.
-        fact: the id of the recorded fact that this answer follows (``tests/hosts/facts.jsonl``).
+        fact: the id of the recorded fact that this answer follows (``gitprovider/fakes/facts.jsonl``).
     """
 
     status: int

@@ -1,4 +1,4 @@
-"""What GitHub's refusals mean: one table, the first row that fits decides. Each row cites a fact of tests/hosts.
+"""What GitHub's refusals mean: one table, the first row that fits decides. Each row cites a fact of fakes/facts.jsonl.
 
 What no row names keeps GitHub's own words: a 409 is a ConflictError, any other 4xx an InvalidRequestError.
 """

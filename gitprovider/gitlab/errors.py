@@ -1,4 +1,4 @@
-"""What GitLab's refusals mean: one table, the first row that fits decides. Each row cites a fact of tests/hosts."""
+"""What GitLab's refusals mean: one table, the first row that fits decides. Each row cites a recorded fact."""
 
 from __future__ import annotations
 

@@ -17,60 +17,20 @@ from gitprovider.fakes.gitlab import answers as gitlab_answers
 from gitprovider.fakes.gitlab.server import GRAPHQL, ROUTES, FakeGitLab
 from gitprovider.fakes.mount import mount
 from gitprovider.fakes.serve import serving
+from tests.fakes.facts import FACTS
 from tests.fakes.gitlab_hand import ORIGIN, REPO, Hand, a_hand
 
-HERE = pathlib.Path(__file__).parent
-FAKES = HERE.parents[1] / "gitprovider" / "fakes"
-PROVIDER = HERE.parents[1] / "gitprovider" / "gitlab"
 PARAMETERS = (
     *("name", "path", "namespace_id", "visibility", "initialize_with_readme", "branch", "ref", "search", "recursive"),
     *("commit_message", "actions", "start_branch", "page", "per_page", "from", "to", "sha", "type", "squash"),
     *("push_access_level", "allowed_to_push", "allow_force_push", "title", "source_branch", "target_branch"),
     *("description", "labels", "reviewer_ids", "state_event", "query", "variables"),
 )
-FACTS = HERE.parent / "hosts" / "facts.jsonl"
 
 
 @pytest.fixture
 def hand(tmp_path: pathlib.Path) -> Hand:
     return a_hand(tmp_path)
-
-
-def _facts() -> list[dict[str, Any]]:
-    rows = [json.loads(line) for line in FACTS.read_text().splitlines()]
-    return [row for row in rows if row["host"] == "gitlab"]
-
-
-def _cited(*files: pathlib.Path) -> set[str]:
-    return {fact for file in files for fact in re.findall(r'"(gl-[a-z0-9-]+)"', file.read_text())}
-
-
-# facts
-
-
-def test_every_fact_that_the_fake_cites_is_recorded() -> None:
-    """An answer whose fact nobody wrote down would be an invention."""
-    cited = _cited(*FAKES.glob("gitlab_*.py"))
-
-    assert len(cited) > 100
-    assert cited <= {row["id"] for row in _facts()}
-
-
-def test_every_recorded_fact_of_gitlab_is_used() -> None:
-    """A fact that no answer and no table row follows is dead weight, or a forgotten behaviour."""
-    used = _cited(*FAKES.glob("gitlab_*.py"), *PROVIDER.glob("*.py"))
-
-    assert {row["id"] for row in _facts()} <= used
-
-
-def test_every_fact_names_its_source_and_is_recorded_once() -> None:
-    """Facts are lines that several people append to."""
-    rows = _facts()
-
-    assert len({row["id"] for row in rows}) == len(rows)
-    for row in rows:
-        assert row["source"].startswith("https://"), row["id"]
-        assert "text" in row or "shape" in row, row["id"]
 
 
 # token
@@ -716,8 +676,7 @@ def test_plain_python_gitlab_can_be_used_on_the_mounted_fake(hand: Hand) -> None
         told = _story(gitlab.Gitlab(private_token=hand.fake.token))
 
     assert told == _TOLD
-    facts = {row["id"] for row in _facts()}
-    assert all(entry.fact in facts for entry in hand.host.request_log.entries)
+    assert all(entry.fact in FACTS for entry in hand.host.request_log.entries)
 
 
 def test_plain_python_gitlab_can_be_used_on_the_served_fake_below_a_path(tmp_path: pathlib.Path) -> None:

@@ -1,7 +1,7 @@
 """The GitHub fake: GitHub's REST dialect (version 2022-11-28) over a forge.
 
 Only the endpoints that a provider calls. Each answer has the status, headers, body and error text of the real host,
-and names the recorded fact that it follows (``tests/hosts/facts.jsonl``).
+and names the recorded fact that it follows (``gitprovider/fakes/facts.jsonl``).
 """
 
 from __future__ import annotations
