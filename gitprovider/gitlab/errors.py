@@ -1,4 +1,4 @@
-"""What GitLab's refusals mean: one table, the first row that fits decides. Each row cites a fact of tests/hosts."""
+"""What GitLab's refusals mean: one table, the first row that fits decides. Each row cites a recorded fact."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import gitlab
 
 from gitprovider._remote.errors import ErrorRule, with_hint
-from gitprovider._remote.operation import Response, RemoteOperation, StatusError, transport_error
+from gitprovider._remote.operation import RemoteOperation, Response, StatusError, transport_error
 from gitprovider.errors import (
     AlreadyExistsError,
     AuthenticationError,
