@@ -1,8 +1,4 @@
-<<<<<<< HEAD
 """What GitHub's refusals mean: one table of rules, of which the first match decides. Each rule cites a recorded fact.
-=======
-"""What GitHub's refusals mean: one table, the first row that fits decides. Each row cites a fact of fakes/facts.jsonl.
->>>>>>> fakes
 
 A refusal that no rule names keeps GitHub's own message: a 409 is a ConflictError, any other 4xx an
 InvalidRequestError.
