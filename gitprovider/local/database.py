@@ -102,7 +102,7 @@ class RepoRecord:
 
     Attributes:
         id: never given twice.
-        settings: JSON values that a face of the forge keeps here.
+        settings: JSON values that a fake of the forge keeps here.
         git_dir: the bare repository; a rename of ``path`` does not move it.
     """
 
@@ -125,7 +125,7 @@ class PullRecord:
         head_sha: follows the source branch while it is open; then the head that was merged or closed.
         base_sha: the target branch's head while it is open; then the head it was merged into or closed at.
         approvals: the users whose approval counts now.
-        settings: JSON values that a face of the forge keeps here.
+        settings: JSON values that a fake of the forge keeps here.
     """
 
     number: int

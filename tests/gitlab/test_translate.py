@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-from pathlib import Path
 from typing import Any
 
 import gitlab.exceptions
@@ -32,8 +31,8 @@ from gitprovider.errors import (
 )
 from gitprovider.gitlab import errors as translate
 from gitprovider.gitlab.errors import GraphQLError, error_message, is_retryable_read_error
+from tests.fakes.facts import FACTS
 
-FACTS = Path(__file__).parent.parent / "hosts" / "facts.jsonl"
 ANY = "GET /projects/{project}/anything"
 Meaning = type[GitProviderError]
 
@@ -398,19 +397,16 @@ def test_a_refusal_has_its_meaning(
 
 def test_every_rule_has_an_example_and_a_recorded_fact() -> None:
     """A rule that nothing pins down is a guess."""
-    facts = {json.loads(line)["id"] for line in FACTS.read_text(encoding="utf-8").splitlines()}
-
     rules = set(translate.facts())
 
     assert rules == {example[0] for example in EXAMPLES}
-    assert rules <= facts
+    assert rules <= FACTS.keys()
 
 
 def test_a_rule_matches_the_response_that_its_fact_records() -> None:
     """Status and message are those that the host was seen to send."""
-    facts = {fact["id"]: fact for fact in map(json.loads, FACTS.read_text(encoding="utf-8").splitlines())}
     for rule in translate.RULES:
-        fact = facts[rule.fact]
+        fact = FACTS[rule.fact]
         data = said(fact["text"]) if "text" in fact else fact["shape"]
         response = refusal(fact["status"], data, endpoint=rule.endpoint).response
         assert rule.matches(response, error_message(response)), rule.fact
