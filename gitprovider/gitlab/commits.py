@@ -51,106 +51,6 @@ query touched($project: ID!, $ref: String!, $type: RefType, $paths: [String!]!, 
 _LIMIT, _REST = 250, 14
 
 
-@dataclass(frozen=True, slots=True)
-class Touched:
-    """What one query asks for: paths that change, and directories above them, which must not be files."""
-
-    paths: tuple[str, ...]
-    above: tuple[str, ...]
-
-    def variables(self, project: str, ref: str, *, branch: bool) -> dict[str, Any]:
-        """The query's variables. ``ref`` is the name of a branch, or a sha."""
-        return {
-            "project": project,
-            "ref": ref,
-            "type": "HEADS" if branch else None,
-            "paths": list(self.paths),
-            "n": max(len(self.paths), 1),
-            "above": list(self.above),
-            "m": max(len(self.above), 1),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What the queries found.
-
-    Attributes:
-        empty: whether the repository has no commits.
-        default_branch: the name that a first commit's branch must have; None where the host does not say.
-        head: the branch's head; None when there is no such branch.
-        entries: per touched path, or path above one, what is there.
-    """
-
-    empty: bool
-    default_branch: str | None
-    head: str | None
-    entries: dict[str, TreeEntry]
-
-
-def queries(paths: Sequence[str]) -> list[Touched]:
-    """One query per 100 paths, and more where these lie in so many directories that GitLab would refuse the query."""
-    above = [*dict.fromkeys(directory for path in paths for directory in directories(path))]
-    found: list[Touched] = []
-    while paths or above:
-        now, paths = paths[:PATHS], paths[PATHS:]
-        room = _LIMIT - _REST - _cost(len(now))
-        fit = max((count for count in range(min(len(above), PATHS) + 1) if _cost(count) <= room), default=0)
-        found.append(Touched(tuple(now), tuple(above[:fit])))
-        above = above[fit:]
-    return found
-
-
-def _cost(count: int) -> float:
-    return (count + 6) * (1 + max(count, 1) / 100)
-
-
-def seen(repository: JsonReader) -> Seen:
-    """What one response says. A path that is not there is not among the nodes."""
-    tree = repository.object_or_none("tree")
-    last = tree.object_or_none("lastCommit") if tree else None
-    nodes = [node for name in ("blobs", "above") for node in repository.object(name).objects("nodes")]
-    return Seen(
-        empty=repository.bool("empty"),
-        default_branch=repository.str_or_none("rootRef") or None,
-        head=last.str("sha") if last else None,
-        # Git writes a directory's mode without the leading zero.
-        entries={node.str("path"): TreeEntry(node.str("oid"), node.str("mode").zfill(6)) for node in nodes},
-    )
-
-
-def actions(edits: Edits) -> list[dict[str, Any]]:
-    """The actions that carry out the edits that change something, in the same order."""
-    found: list[dict[str, Any]] = []
-    for edit in edits.effective:
-        if edit.moved_from is not None:
-            found.append({"action": "move", "previous_path": edit.moved_from, "file_path": edit.path})
-        elif edit.after is None:
-            if edit.moved_to is None:
-                found.append({"action": "delete", "file_path": edit.path})
-        else:
-            if edit.before is None or edit.before.sha != edit.after.sha:
-                verb = "create" if edit.before is None else "update"
-                found.append({"action": verb, "file_path": edit.path, **encoded(edit.data or b"")})
-            if edit.after.mode != (PLAIN if edit.before is None else edit.before.mode):
-                # create and update do not take the bit.
-                executable = edit.after.mode == EXECUTABLE
-                found.append({"action": "chmod", "file_path": edit.path, "execute_filemode": executable})
-    return found
-
-
-def encoded(data: bytes) -> dict[str, str]:
-    """A file's content as the API takes it: text where that is safe, else base64."""
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        text = None
-    # GitLab's own guard refuses a NUL in a parameter. Other control characters are not text either.
-    if text is not None and not any(c < " " and c not in "\t\n" for c in text):
-        return {"content": text, "encoding": "text"}
-    return {"content": base64.b64encode(data).decode("ascii"), "encoding": "base64"}
-
-
 class CommitCall:
     """State and requests of one ``commit_files`` call."""
 
@@ -279,3 +179,103 @@ class CommitCall:
                 actual=made.parent,
                 hint="the commit is there; look at its parent, and revert the commit if it must not stay",
             )
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """What one query asks for: paths that change, and directories above them, which must not be files."""
+
+    paths: tuple[str, ...]
+    above: tuple[str, ...]
+
+    def variables(self, project: str, ref: str, *, branch: bool) -> dict[str, Any]:
+        """The query's variables. ``ref`` is the name of a branch, or a sha."""
+        return {
+            "project": project,
+            "ref": ref,
+            "type": "HEADS" if branch else None,
+            "paths": list(self.paths),
+            "n": max(len(self.paths), 1),
+            "above": list(self.above),
+            "m": max(len(self.above), 1),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the queries found.
+
+    Attributes:
+        empty: whether the repository has no commits.
+        default_branch: the name that a first commit's branch must have; None where the host does not say.
+        head: the branch's head; None when there is no such branch.
+        entries: per touched path, or path above one, what is there.
+    """
+
+    empty: bool
+    default_branch: str | None
+    head: str | None
+    entries: dict[str, TreeEntry]
+
+
+def queries(paths: Sequence[str]) -> list[Touched]:
+    """One query per 100 paths, and more where these lie in so many directories that GitLab would refuse the query."""
+    above = [*dict.fromkeys(directory for path in paths for directory in directories(path))]
+    found: list[Touched] = []
+    while paths or above:
+        now, paths = paths[:PATHS], paths[PATHS:]
+        room = _LIMIT - _REST - _cost(len(now))
+        fit = max((count for count in range(min(len(above), PATHS) + 1) if _cost(count) <= room), default=0)
+        found.append(Touched(tuple(now), tuple(above[:fit])))
+        above = above[fit:]
+    return found
+
+
+def _cost(count: int) -> float:
+    return (count + 6) * (1 + max(count, 1) / 100)
+
+
+def seen(repository: JsonReader) -> Seen:
+    """What one response says. A path that is not there is not among the nodes."""
+    tree = repository.object_or_none("tree")
+    last = tree.object_or_none("lastCommit") if tree else None
+    nodes = [node for name in ("blobs", "above") for node in repository.object(name).objects("nodes")]
+    return Seen(
+        empty=repository.bool("empty"),
+        default_branch=repository.str_or_none("rootRef") or None,
+        head=last.str("sha") if last else None,
+        # Git writes a directory's mode without the leading zero.
+        entries={node.str("path"): TreeEntry(node.str("oid"), node.str("mode").zfill(6)) for node in nodes},
+    )
+
+
+def actions(edits: Edits) -> list[dict[str, Any]]:
+    """The actions that carry out the edits that change something, in the same order."""
+    found: list[dict[str, Any]] = []
+    for edit in edits.effective:
+        if edit.moved_from is not None:
+            found.append({"action": "move", "previous_path": edit.moved_from, "file_path": edit.path})
+        elif edit.after is None:
+            if edit.moved_to is None:
+                found.append({"action": "delete", "file_path": edit.path})
+        else:
+            if edit.before is None or edit.before.sha != edit.after.sha:
+                verb = "create" if edit.before is None else "update"
+                found.append({"action": verb, "file_path": edit.path, **encoded(edit.data or b"")})
+            if edit.after.mode != (PLAIN if edit.before is None else edit.before.mode):
+                # create and update do not take the bit.
+                executable = edit.after.mode == EXECUTABLE
+                found.append({"action": "chmod", "file_path": edit.path, "execute_filemode": executable})
+    return found
+
+
+def encoded(data: bytes) -> dict[str, str]:
+    """A file's content as the API takes it: text where that is safe, else base64."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        text = None
+    # GitLab's own guard refuses a NUL in a parameter. Other control characters are not text either.
+    if text is not None and not any(c < " " and c not in "\t\n" for c in text):
+        return {"content": text, "encoding": "text"}
+    return {"content": base64.b64encode(data).decode("ascii"), "encoding": "base64"}

@@ -309,50 +309,6 @@ def is_retryable_read_error(error: Exception, *, obey_rate_limit: bool = False) 
     return error.retryable and not (obey_rate_limit and isinstance(error, RateLimitedError))
 
 
-def _graphql(exc: GraphQLError) -> GitProviderError:
-    known: dict[str, Any] = {"status": exc.response.status, "request_id": exc.response.request_id}
-    message = str(exc)
-    match exc.kind:
-        case "":  # an untyped error is GitLab's own failure
-            return ProviderUnavailableError(message, **UNKNOWN, **known)
-        case "RATE_LIMITED":
-            return RateLimitedError(message, retry_after=retry_after(exc.response), **known)
-        case "NOT_FOUND":
-            return NotFoundError(message, **known)
-        case "FORBIDDEN":
-            return PermissionDeniedError(message, **known)
-    return InvalidRequestError(message, **known)
-
-
-def _sdk(exc: gitlab.GitlabError) -> GitProviderError:
-    """The meaning of python-gitlab's error where the response is not known."""
-    if isinstance(exc, gitlab.RedirectError):
-        return RepoMovedError("the host redirected a write", hint="read the project to learn its new path")
-    if exc.response_code is None:
-        return UnexpectedResponseError(str(exc), **UNKNOWN)
-    body = exc.response_body or b""
-    text = body.decode("utf-8", "replace") if isinstance(body, bytes) else str(body)
-    try:
-        data = json.loads(text)
-    except ValueError:
-        data = None
-    return refusal(Response(status=exc.response_code, data=data, text=text or str(exc.error_message)))
-
-
-def retry_after(response: Response) -> float | None:
-    """The seconds that GitLab asks to wait: ``Retry-After``, or the reset of a limit that is used up.
-
-    ``RateLimit-Reset`` (seconds since 1970, read against the response's Date) counts only when ``RateLimit-Remaining``
-    is 0. When the application's own limit refuses, these headers are of another limiter, which has plenty left.
-    """
-    if (asked := response.retry_after) is not None:
-        return asked
-    reset = response.headers.get("ratelimit-reset", "")
-    if response.headers.get("ratelimit-remaining") != "0" or not reset.isdecimal() or len(reset) >= 15:
-        return None
-    return max(int(reset) - response.date.timestamp(), 0.0)
-
-
 def error_message(response: Response) -> str:
     """GitLab's message as one line, whether ``message`` is a string, a list, an object of lists, or a page."""
     lines = list(_lines(response.data)) if isinstance(response.data, dict) else []
@@ -390,6 +346,50 @@ def _flat(value: Any, name: str = "") -> Iterator[str]:
         yield f"{name} {value}" if name else str(value)
 
 
+def retry_after(response: Response) -> float | None:
+    """The seconds that GitLab asks to wait: ``Retry-After``, or the reset of a limit that is used up.
+
+    ``RateLimit-Reset`` (seconds since 1970, read against the response's Date) counts only when ``RateLimit-Remaining``
+    is 0. When the application's own limit refuses, these headers are of another limiter, which has plenty left.
+    """
+    if (asked := response.retry_after) is not None:
+        return asked
+    reset = response.headers.get("ratelimit-reset", "")
+    if response.headers.get("ratelimit-remaining") != "0" or not reset.isdecimal() or len(reset) >= 15:
+        return None
+    return max(int(reset) - response.date.timestamp(), 0.0)
+
+
 def facts() -> Iterator[str]:
     """The ids of the facts that the rules rest on."""
     return (rule.fact for rule in RULES)
+
+
+def _graphql(exc: GraphQLError) -> GitProviderError:
+    known: dict[str, Any] = {"status": exc.response.status, "request_id": exc.response.request_id}
+    message = str(exc)
+    match exc.kind:
+        case "":  # an untyped error is GitLab's own failure
+            return ProviderUnavailableError(message, **UNKNOWN, **known)
+        case "RATE_LIMITED":
+            return RateLimitedError(message, retry_after=retry_after(exc.response), **known)
+        case "NOT_FOUND":
+            return NotFoundError(message, **known)
+        case "FORBIDDEN":
+            return PermissionDeniedError(message, **known)
+    return InvalidRequestError(message, **known)
+
+
+def _sdk(exc: gitlab.GitlabError) -> GitProviderError:
+    """The meaning of python-gitlab's error where the response is not known."""
+    if isinstance(exc, gitlab.RedirectError):
+        return RepoMovedError("the host redirected a write", hint="read the project to learn its new path")
+    if exc.response_code is None:
+        return UnexpectedResponseError(str(exc), **UNKNOWN)
+    body = exc.response_body or b""
+    text = body.decode("utf-8", "replace") if isinstance(body, bytes) else str(body)
+    try:
+        data = json.loads(text)
+    except ValueError:
+        data = None
+    return refusal(Response(status=exc.response_code, data=data, text=text or str(exc.error_message)))

@@ -90,7 +90,7 @@ class MergeCall:
         op.done(asked.effect, done)
         if asked.delete_source_branch:
             with op.after("delete source branch"):
-                self._delete_source_branch(done)
+                self._delete_source(done)
         return done
 
     def _get(self) -> JsonReader:
@@ -252,7 +252,7 @@ class MergeCall:
         except Exception as exc:  # a read that fails says nothing about the merge
             raise pending from exc
 
-    def _delete_source_branch(self, done: MergeResult) -> None:
+    def _delete_source(self, done: MergeResult) -> None:
         """Delete the source branch of an earlier merge. GitLab itself deletes that of a merge that was asked to.
 
         Raises:

@@ -38,6 +38,133 @@ DEVELOPER = 30
 _GRANTEES = ("user_id", "group_id", "deploy_key_id", "member_role_id")
 
 
+class ProtectionCall:
+    """State and requests of one ``protect_branch`` call."""
+
+    def __init__(self, op: RemoteOperation[GitLabClient], asked: ProtectBranch) -> None:
+        self._op = op
+        self._asked = asked
+        self._plan: Plan
+
+    def run(self) -> BranchProtection:
+        """Do what is missing, and return what holds."""
+        self._read_plan()
+        if self._plan.exact is None and not self._plan.done:
+            with self._op.before("read protection"):  # a rule can be made for a branch that does not exist
+                convert.branch(self._op.read(BRANCH, project=self._op.repo, branch=self._asked.branch))
+            try:
+                return self._create()
+            except AlreadyExistsError:
+                # GitLab itself protects a new project's default branch, moments after it was made.
+                self._read_plan()
+                if self._plan.exact is None:
+                    raise
+        if self._plan.done or self._plan.exact is None:
+            return self._plan.held
+        return self._change(self._plan.exact)
+
+    def _read_plan(self) -> None:
+        with self._op.before("read protection"):
+            self._plan = plan(self._asked.branch, self._asked.rules, _read_rules(self._op))
+        self._op.note(previous_rules=self._plan.held)
+
+    def _create(self) -> BranchProtection:
+        with self._op.effect(self._asked.effect):
+            made = self._post(new_rule(self._asked.branch, self._plan.wanted))
+            held = self._plan.resulting(made)
+            self._op.done(self._asked.effect, held)
+        return self._compare(held)
+
+    def _change(self, exact: Rule) -> BranchProtection:
+        changed = self._patch(exact)
+        if self._plan.wanted.missing_from(self._plan.resulting(changed)):
+            return self._make_anew(changed)
+        with self._op.before("read protection"):
+            listed = _read_rules(self._op)
+        return self._compare(evaluate(rule for rule in listed if rule.matches(self._asked.branch)))
+
+    def _patch(self, exact: Rule) -> Rule:
+        """The rule after a change in place: as it was, where this server or tier cannot change it."""
+        branch = self._asked.branch
+        with self._op.effect(self._asked.effect):
+            try:
+                response = self._op.request(
+                    "PATCH", RULE, project=self._op.repo, name=branch, body=changed_rule(exact, self._plan.wanted)
+                )
+            except StatusError as exc:
+                if self._op.meaning(exc).code != "route-missing":
+                    raise
+                return exact
+            changed = rule(JsonReader(response))
+            if changed != exact:
+                self._op.done(self._asked.effect, self._plan.resulting(changed))
+        return changed
+
+    def _make_anew(self, exact: Rule) -> BranchProtection:
+        op, branch = self._op, self._asked.branch
+        with op.before("read protection"):
+            check_can_be_made_anew(exact)
+            bridge = choose_bridge(branch, self._similar_branches(), self._plan.listed)
+        self._make_bridge(bridge, exact)
+        with op.after("drop old rule"):
+            self._delete(branch)
+            op.done("drop old rule", branch)
+        with op.after(self._asked.effect):
+            made = self._post(new_rule(branch, self._plan.wanted, like=exact))
+            op.done(self._asked.effect, self._plan.resulting(made))
+        with op.after("drop bridge"):
+            self._delete(bridge)
+            op.done("drop bridge", bridge)
+        return self._compare(self._plan.resulting(made))
+
+    def _make_bridge(self, bridge: str, exact: Rule) -> None:
+        if any(rule.name == bridge for rule in self._plan.others):
+            return  # an earlier call left it; it is strict enough, or the plan had been refused
+        with self._op.effect("make bridge"):
+            made = self._post(new_rule(bridge, self._plan.wanted, like=exact))
+            self._op.done("make bridge", bridge)
+        self._compare(evaluate([made]))
+
+    def _similar_branches(self) -> list[str]:
+        """The names of the branches that a bridge for this one could match."""
+        # GitLab searches for a part of the name: that finds more than is needed and never less.
+        part = self._asked.branch[:-1] or self._asked.branch
+        return self._op.pages(BRANCHES, lambda item: item.str("name"), query={"search": part}, project=self._op.repo)
+
+    def _post(self, body: dict[str, Any]) -> Rule:
+        return rule(JsonReader(self._op.request("POST", RULES, project=self._op.repo, body=body)))
+
+    def _delete(self, name: str) -> None:
+        """Delete a rule. One that is gone already needs nothing."""
+        try:
+            self._op.request("DELETE", RULE, project=self._op.repo, name=name)
+        except StatusError as exc:
+            error = self._op.meaning(exc)
+            if not isinstance(error, NotFoundError) or error.code == "route-missing":
+                raise
+
+    def _compare(self, held: BranchProtection | None) -> BranchProtection:
+        held = held or BranchProtection.nothing()
+        with self._op.after("compare"):
+            if lacking := self._plan.wanted.missing_from(held):
+                raise PermissionDeniedError(
+                    f"GitLab accepted the rule, and holds less than was asked: {', '.join(lacking)}",
+                    hint="the plan, or a setting of the instance, may forbid it",
+                )
+        return held
+
+
+def read_protection(op: RemoteOperation[GitLabClient], branch: str) -> BranchProtection | None:
+    """What holds for a branch that exists, by all rules that match it; None when there are none."""
+    convert.branch(op.read(BRANCH, project=op.repo, branch=branch))
+    return evaluate(rule for rule in _read_rules(op) if rule.matches(branch))
+
+
+def _read_rules(op: RemoteOperation[GitLabClient]) -> list[Rule]:
+    """Every rule of the project and of the groups above it."""
+    return op.pages(RULES, rule, project=op.repo)
+
+
 @dataclass(frozen=True, slots=True)
 class Level:
     """One entry of a rule's list of who may push or merge.
@@ -236,130 +363,3 @@ def choose_bridge(branch: str, names: Iterable[str], listed: Sequence[Rule]) -> 
 def _only_role(levels: tuple[Level, ...]) -> int:
     level = levels[0].access_level if levels else None
     return DEVELOPER if level is None else level
-
-
-def read_protection(op: RemoteOperation[GitLabClient], branch: str) -> BranchProtection | None:
-    """What holds for a branch that exists, by all rules that match it; None when there are none."""
-    convert.branch(op.read(BRANCH, project=op.repo, branch=branch))
-    return evaluate(rule for rule in _read_rules(op) if rule.matches(branch))
-
-
-def _read_rules(op: RemoteOperation[GitLabClient]) -> list[Rule]:
-    """Every rule of the project and of the groups above it."""
-    return op.pages(RULES, rule, project=op.repo)
-
-
-class ProtectionCall:
-    """State and requests of one ``protect_branch`` call."""
-
-    def __init__(self, op: RemoteOperation[GitLabClient], asked: ProtectBranch) -> None:
-        self._op = op
-        self._asked = asked
-        self._plan: Plan
-
-    def run(self) -> BranchProtection:
-        """Do what is missing, and return what holds."""
-        self._read_plan()
-        if self._plan.exact is None and not self._plan.done:
-            with self._op.before("read protection"):  # a rule can be made for a branch that does not exist
-                convert.branch(self._op.read(BRANCH, project=self._op.repo, branch=self._asked.branch))
-            try:
-                return self._create()
-            except AlreadyExistsError:
-                # GitLab itself protects a new project's default branch, moments after it was made.
-                self._read_plan()
-                if self._plan.exact is None:
-                    raise
-        if self._plan.done or self._plan.exact is None:
-            return self._plan.held
-        return self._change(self._plan.exact)
-
-    def _read_plan(self) -> None:
-        with self._op.before("read protection"):
-            self._plan = plan(self._asked.branch, self._asked.rules, _read_rules(self._op))
-        self._op.note(previous_rules=self._plan.held)
-
-    def _create(self) -> BranchProtection:
-        with self._op.effect(self._asked.effect):
-            made = self._post(new_rule(self._asked.branch, self._plan.wanted))
-            held = self._plan.resulting(made)
-            self._op.done(self._asked.effect, held)
-        return self._compare(held)
-
-    def _change(self, exact: Rule) -> BranchProtection:
-        changed = self._patch(exact)
-        if self._plan.wanted.missing_from(self._plan.resulting(changed)):
-            return self._make_anew(changed)
-        with self._op.before("read protection"):
-            listed = _read_rules(self._op)
-        return self._compare(evaluate(rule for rule in listed if rule.matches(self._asked.branch)))
-
-    def _patch(self, exact: Rule) -> Rule:
-        """The rule after a change in place: as it was, where this server or tier cannot change it."""
-        branch = self._asked.branch
-        with self._op.effect(self._asked.effect):
-            try:
-                response = self._op.request(
-                    "PATCH", RULE, project=self._op.repo, name=branch, body=changed_rule(exact, self._plan.wanted)
-                )
-            except StatusError as exc:
-                if self._op.meaning(exc).code != "route-missing":
-                    raise
-                return exact
-            changed = rule(JsonReader(response))
-            if changed != exact:
-                self._op.done(self._asked.effect, self._plan.resulting(changed))
-        return changed
-
-    def _make_anew(self, exact: Rule) -> BranchProtection:
-        op, branch = self._op, self._asked.branch
-        with op.before("read protection"):
-            check_can_be_made_anew(exact)
-            bridge = choose_bridge(branch, self._similar_branches(), self._plan.listed)
-        self._make_bridge(bridge, exact)
-        with op.after("drop old rule"):
-            self._delete(branch)
-            op.done("drop old rule", branch)
-        with op.after(self._asked.effect):
-            made = self._post(new_rule(branch, self._plan.wanted, like=exact))
-            op.done(self._asked.effect, self._plan.resulting(made))
-        with op.after("drop bridge"):
-            self._delete(bridge)
-            op.done("drop bridge", bridge)
-        return self._compare(self._plan.resulting(made))
-
-    def _make_bridge(self, bridge: str, exact: Rule) -> None:
-        if any(rule.name == bridge for rule in self._plan.others):
-            return  # an earlier call left it; it is strict enough, or the plan had been refused
-        with self._op.effect("make bridge"):
-            made = self._post(new_rule(bridge, self._plan.wanted, like=exact))
-            self._op.done("make bridge", bridge)
-        self._compare(evaluate([made]))
-
-    def _similar_branches(self) -> list[str]:
-        """The names of the branches that a bridge for this one could match."""
-        # GitLab searches for a part of the name: that finds more than is needed and never less.
-        part = self._asked.branch[:-1] or self._asked.branch
-        return self._op.pages(BRANCHES, lambda item: item.str("name"), query={"search": part}, project=self._op.repo)
-
-    def _post(self, body: dict[str, Any]) -> Rule:
-        return rule(JsonReader(self._op.request("POST", RULES, project=self._op.repo, body=body)))
-
-    def _delete(self, name: str) -> None:
-        """Delete a rule. One that is gone already needs nothing."""
-        try:
-            self._op.request("DELETE", RULE, project=self._op.repo, name=name)
-        except StatusError as exc:
-            error = self._op.meaning(exc)
-            if not isinstance(error, NotFoundError) or error.code == "route-missing":
-                raise
-
-    def _compare(self, held: BranchProtection | None) -> BranchProtection:
-        held = held or BranchProtection.nothing()
-        with self._op.after("compare"):
-            if lacking := self._plan.wanted.missing_from(held):
-                raise PermissionDeniedError(
-                    f"GitLab accepted the rule, and holds less than was asked: {', '.join(lacking)}",
-                    hint="the plan, or a setting of the instance, may forbid it",
-                )
-        return held

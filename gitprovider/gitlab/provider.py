@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -27,7 +27,7 @@ from gitprovider.errors import (
     UnexpectedResponseError,
 )
 from gitprovider.events import Hook
-from gitprovider.gitlab import convert, errors, protection
+from gitprovider.gitlab import convert
 from gitprovider.gitlab.auth import Credential
 from gitprovider.gitlab.client import PUBLIC, GitLabClient, Settings
 from gitprovider.gitlab.commits import CommitCall
@@ -44,7 +44,9 @@ from gitprovider.gitlab.endpoints import (
     TREE,
     USERS,
 )
+from gitprovider.gitlab.errors import is_retryable_read_error, translate
 from gitprovider.gitlab.merges import MergeCall
+from gitprovider.gitlab.protection import ProtectionCall, check_asked, read_protection
 from gitprovider.models import Branch, BranchProtection, Commit, MergeResult, PullRequest, PullRequestState, Repo
 from gitprovider.mutations import (
     CommitFiles,
@@ -151,7 +153,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
 
     def _get_repo(self, op: GitLabOperation) -> Repo:
         """Read the project, also where GitLab redirects to its new path."""
-        found: Repo = self._retried(op, "read repository")(lambda: self._followed(op))
+        found: Repo = self._retried(op, "read repository")(lambda: self._repo(op))
         return found
 
     def _list_branches(self, op: GitLabOperation) -> list[Branch]:
@@ -180,11 +182,8 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
             try:
                 made = convert.repo(JsonReader(op.request("POST", PROJECTS, body=body)))
             except StatusError as exc:
-                error = op.meaning(exc)
-                if isinstance(error, AlreadyExistsError):
-                    with suppress(Exception):
-                        error.existing = _existing_repo(op)
-                elif isinstance(error, NotFoundError | PermissionDeniedError | InvalidRequestError):
+                error = _with_existing(op.meaning(exc), lambda: _existing_repo(op))
+                if isinstance(error, NotFoundError | PermissionDeniedError | InvalidRequestError):
                     # The group may have been deleted and made anew, with another number.
                     self._namespaces.pop(namespace, None)
                 raise error from exc
@@ -209,11 +208,8 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
                 body = {"branch": asked.name, "ref": sha}
                 made = convert.branch(JsonReader(op.request("POST", BRANCHES, project=op.repo, body=body)))
             except StatusError as exc:
-                error = op.meaning(exc)
-                if isinstance(error, AlreadyExistsError):
-                    with suppress(Exception):
-                        error.existing = _branch(op, asked.name)
-                elif error.code == "source-not-found" and _was_just_begun(op):
+                error = _with_existing(op.meaning(exc), lambda: _branch(op, asked.name))
+                if error.code == "source-not-found" and _was_just_begun(op):
                     error.outcome = Outcome.UNKNOWN
                     error.hint = "the project may have been empty: GitLab then begins it with a README.md of its own"
                 raise error from exc
@@ -227,7 +223,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         holds. Administrators are bound only where no one may push, so ``enforce_admins`` needs and comes with
         ``require_pull_request``.
         """
-        return protection.ProtectionCall(op, asked).run()
+        return ProtectionCall(op, asked).run()
 
     def _commit_files(self, op: GitLabOperation, asked: CommitFiles) -> Commit:
         """Commit with one request, whose actions depend on what is at the paths.
@@ -257,7 +253,9 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
             try:
                 response = JsonReader(op.request("POST", MERGE_REQUESTS, project=op.repo, body=body))
             except StatusError as exc:
-                raise _explain_refused_pull_request(op, asked, op.meaning(exc)) from exc
+                between = (asked.source_branch, asked.target_branch, PullRequestState.OPEN)
+                error = _with_existing(op.meaning(exc), lambda: self._find_pull_requests(op, *between)[0])
+                raise _explain_missing_source(op, asked.source_branch, error) from exc
             made = convert.pull_request(response)
             op.note(number=made.number, head_sha=made.head_sha)
             op.done(asked.effect, made)
@@ -298,12 +296,25 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         return {item.str("path"): TreeEntry(item.str("id"), item.str("mode")) for item in files}
 
     def _protection(self, op: GitLabOperation, branch: str) -> BranchProtection | None:
-        return protection.read_protection(op, branch)
+        return read_protection(op, branch)
 
     def _find_pull_requests(
         self, op: GitLabOperation, source: str, target: str, state: PullRequestState | None
     ) -> list[PullRequest]:
-        return _between(op, source, target, state)
+        """GitLab lists merge requests from forks too, which are left out."""
+        query = {
+            "source_branch": source,
+            "target_branch": target,
+            "state": _STATES[state],
+            "order_by": "created_at",
+            "sort": "desc",
+        }
+        found = [
+            convert.pull_request(item)
+            for item in op.pages(MERGE_REQUESTS, lambda item: item, query=query, project=op.repo)
+            if item.int_or_none("source_project_id") == item.int_or_none("target_project_id")
+        ]
+        return [pull for pull in found if (pull.source_branch, pull.target_branch) == (source, target)]
 
     def _get_pull_request(self, op: GitLabOperation, number: int) -> PullRequest:
         return convert.pull_request(op.read(MERGE_REQUEST, project=op.repo, iid=number))
@@ -313,7 +324,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
     def _check(self, repo: str, asked: Mutation[Any]) -> None:
         """Refuse what GitLab would not do as asked, or would do unasked."""
         if isinstance(asked, ProtectBranch):
-            protection.check_asked(asked.rules)
+            check_asked(asked.rules)
         elif isinstance(asked, OpenPullRequest):
             _sent_title(asked.title, asked.draft)
             if (line := convert.first_quick_action(asked.description)) is not None:
@@ -324,18 +335,18 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
                 checks.refuse("labels", f"hold {comma!r}; a label of GitLab's has no comma, which separates labels")
 
     def _translate(self, exc: Exception) -> GitProviderError:
-        return errors.translate(exc)
+        return translate(exc)
 
     def _is_retryable_read_error(self, error: Exception) -> bool:
-        return errors.is_retryable_read_error(error, obey_rate_limit=self._settings.obey_rate_limit)
+        return is_retryable_read_error(error, obey_rate_limit=self._settings.obey_rate_limit)
 
     def _explain(self, op: GitLabOperation, error: GitProviderError) -> None:
         """Read where a moved project is now. GitLab refuses a write to the old path without saying."""
         if isinstance(error, RepoMovedError) and error.moved_to is None and op.repo:
             with suppress(Exception):
-                error.moved_to = self._followed(op).path
+                error.moved_to = self._repo(op).path
 
-    def _followed(self, op: GitLabOperation) -> Repo:
+    def _repo(self, op: GitLabOperation) -> Repo:
         """The project, also where it has another path now: by the number in the redirect, never by its address."""
         try:
             return convert.repo(op.read(PROJECT, project=op.repo))
@@ -354,6 +365,14 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
                 raise NotFoundError(f"there is no namespace {path!r}; the host has {found.str('full_path')!r}")
             self._namespaces[path] = found.int("id")
         return self._namespaces[path]
+
+
+def _with_existing(error: GitProviderError, read: Callable[[], Any]) -> GitProviderError:
+    """The error, with what has the name already where it can be read."""
+    if isinstance(error, AlreadyExistsError):
+        with suppress(Exception):
+            error.existing = read()
+    return error
 
 
 def _existing_repo(op: GitLabOperation) -> Repo | None:
@@ -392,32 +411,11 @@ def _user_id(op: GitLabOperation, name: str) -> int:
     raise InvalidRequestError(f"reviewers: there is no user {name!r}", argument="reviewers")
 
 
-def _between(op: GitLabOperation, source: str, target: str, state: PullRequestState | None) -> list[PullRequest]:
-    """The merge requests between two branches of the project, newest first."""
-    query = {
-        "source_branch": source,
-        "target_branch": target,
-        "state": _STATES[state],
-        "order_by": "created_at",
-        "sort": "desc",
-    }
-    found = [
-        convert.pull_request(item)
-        for item in op.pages(MERGE_REQUESTS, lambda item: item, query=query, project=op.repo)
-        if item.int_or_none("source_project_id") == item.int_or_none("target_project_id")
-    ]
-    return [pull for pull in found if (pull.source_branch, pull.target_branch) == (source, target)]
-
-
-def _explain_refused_pull_request(
-    op: GitLabOperation, asked: OpenPullRequest, refused: GitProviderError
-) -> GitProviderError:
-    """Read the open merge request that exists, or whether GitLab only does not see the source branch yet."""
-    with suppress(Exception):
-        if isinstance(refused, AlreadyExistsError):
-            refused.existing = _between(op, asked.source_branch, asked.target_branch, PullRequestState.OPEN)[0]
-        elif refused.code == "source-branch-not-found":
-            _branch(op, asked.source_branch)
+def _explain_missing_source(op: GitLabOperation, branch: str, refused: GitProviderError) -> GitProviderError:
+    """Read a source branch that GitLab says is missing: it may only not see it yet."""
+    if refused.code == "source-branch-not-found":
+        with suppress(Exception):
+            _branch(op, branch)
             return ProviderUnavailableError(
                 "GitLab does not see the source branch yet, though it exists",
                 status=refused.status,
