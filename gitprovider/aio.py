@@ -17,14 +17,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
-from enum import Enum
+from functools import partial
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar, cast
 
 from gitprovider import checks
 from gitprovider._core.extras import missing_extra
-from gitprovider._core.operation import plain_rules
 from gitprovider.contract import GitProviderContract
 from gitprovider.errors import Outcome
 from gitprovider.events import CancelledEvent, Hook, emit
@@ -41,6 +41,15 @@ from gitprovider.models import (
     Repo,
     Visibility,
 )
+from gitprovider.mutations import (
+    CommitFiles,
+    CreateBranch,
+    CreateRepo,
+    MergePullRequest,
+    Mutation,
+    OpenPullRequest,
+    ProtectBranch,
+)
 from gitprovider.retry import cancel_on
 
 try:
@@ -54,7 +63,7 @@ _T = TypeVar("_T")
 
 
 class AsyncGitProvider:
-    """A provider whose operations are coroutines; each means what GitProviderContract says.
+    """A provider whose operations are coroutines. Each means what GitProviderContract says.
 
     Args:
         provider: any provider that threads may share, as the three of this library.
@@ -97,11 +106,36 @@ class AsyncGitProvider:
         return f"AsyncGitProvider({self._provider!r})"
 
     async def get_repo(self, repo: str) -> Repo:
-        """See GitProviderContract."""
+        """Read a repository.
+
+        A repository that was renamed is read at its new place: the value's ``path`` is the new one.
+
+        Args:
+            repo: the full path.
+
+        Raises:
+            NotFoundError: there is none, or this credential may not see it; hosts do not tell these apart.
+            RetryCancelledError: the event of ``cancel_on`` was set during a wait.
+
+        GitHub: ``GET /repos/{owner}/{repo}`` (https://docs.github.com/rest/repos/repos#get-a-repository).
+        GitLab: ``GET /projects/:id`` (https://docs.gitlab.com/api/projects/#get-a-single-project).
+        """
         return await self._read(lambda: self._provider.get_repo(repo))
 
     async def list_branches(self, repo: str) -> list[Branch]:
-        """See GitProviderContract."""
+        """List every branch, sorted by name (code points), each once. Empty for an empty repository.
+
+        Pages of 100 are read one after another; a failure repeats the page that failed. A page that is short before
+        the last, comes twice, or is no list, is an error, never a shorter result.
+
+        Raises:
+            NotFoundError: no such repository.
+            RetryCancelledError: the event of ``cancel_on`` was set during a wait.
+
+        GitHub: ``GET /repos/{owner}/{repo}/branches`` (https://docs.github.com/rest/branches/branches#list-branches).
+        GitLab: ``GET /projects/:id/repository/branches``
+        (https://docs.gitlab.com/api/branches/#list-repository-branches).
+        """
         return await self._read(lambda: self._provider.list_branches(repo))
 
     async def create_repo(
@@ -112,39 +146,74 @@ class AsyncGitProvider:
         visibility: Visibility = Visibility.PRIVATE,
         auto_init: bool = False,
     ) -> Repo:
-        """See GitProviderContract."""
+        """Create a repository. Its effect step is the create request.
+
+        Args:
+            repo: the full path; the namespace must exist (local: it is made).
+            description: one line.
+            visibility: PUBLIC, PRIVATE or INTERNAL (GitHub: INTERNAL is unsupported on github.com's own API;
+                GitLab: unsupported on gitlab.com, which has disabled it).
+            auto_init: make a first commit with a README on the default branch. On hosts where that is done in the
+                background the branch may appear moments later.
+
+        Raises:
+            AlreadyExistsError: the path is taken; ``existing`` is that Repo when it can be seen.
+            NotFoundError: no such namespace, or this credential may not see it.
+            PermissionDeniedError: not allowed to create there, or the plan or a policy forbids the visibility.
+            InvalidRequestError: a name that the host would refuse or quietly change.
+
+        GitHub: ``POST /orgs/{org}/repos`` or ``POST /user/repos``
+        (https://docs.github.com/rest/repos/repos#create-an-organization-repository).
+        GitLab: ``POST /projects`` (https://docs.gitlab.com/api/projects/#create-a-project).
+        """
         return await self._mutate(
-            "create_repo",
-            repo,
-            lambda: self._provider.create_repo(
-                repo, description=description, visibility=visibility, auto_init=auto_init
-            ),
-            visibility=visibility,
-            description=description,
-            auto_init=auto_init,
+            repo, partial(CreateRepo, description=description, visibility=visibility, auto_init=auto_init)
         )
 
     async def create_branch(self, repo: str, name: str, *, source: str) -> Branch:
-        """See GitProviderContract."""
-        return await self._mutate(
-            "create_branch",
-            repo,
-            lambda: self._provider.create_branch(repo, name, source=source),
-            branch=name,
-            source_sha=_sha(source),
-        )
+        """Create a branch. Its effect step is the create request; an existing branch is never moved.
+
+        Args:
+            name: the bare name, such as ``feature/login``.
+            source: the name of an existing branch, whose head is read first, or a full commit sha.
+
+        Raises:
+            AlreadyExistsError: ``existing`` is that Branch.
+            NotFoundError: no such repository, no such source branch or commit, or the repository is empty.
+            ConflictError: a branch is in the way whose name is a path prefix (``release`` and ``release/1``).
+            PermissionDeniedError: a rule forbids the name.
+
+        GitHub: ``POST /repos/{owner}/{repo}/git/refs`` (https://docs.github.com/rest/git/refs#create-a-reference).
+        GitLab: ``POST /projects/:id/repository/branches``
+        (https://docs.gitlab.com/api/branches/#create-repository-branch).
+        """
+        return await self._mutate(repo, partial(CreateBranch, name=name, source=source))
 
     async def protect_branch(
         self, repo: str, branch: str, rules: BranchProtection = BranchProtection()
     ) -> BranchProtection:
-        """See GitProviderContract."""
-        return await self._mutate(
-            "protect_branch",
-            repo,
-            lambda: self._provider.protect_branch(repo, branch, rules),
-            branch=branch,
-            rules=rules,
-        )
+        """Protect a branch at least as much as ``rules``, and return what now holds on the host.
+
+        ``rules`` is a floor: what holds is read first, the stricter of both is taken for every field, and settings
+        that this library does not model are kept. A failed read stops the call before the write. The host's answer is
+        compared with what was asked.
+
+        GitLab, where a rule of its Free tier cannot be changed in place: a bridge rule keeps the branch protected
+        while the old rule is made anew; a failure in between leaves at least what held.
+
+        Raises:
+            NotFoundError: no such repository or branch.
+            ConflictError: another rule, which this call may not change, makes the branch laxer than asked; or what
+                holds cannot be read. Nothing was changed.
+            PermissionDeniedError: needs administration rights (GitLab: Maintainer), or the plan has no protection.
+                With outcome PARTIAL: the host took the write and holds less than was asked.
+
+        GitHub: ``PUT /repos/{owner}/{repo}/branches/{branch}/protection``
+        (https://docs.github.com/rest/branches/branch-protection#update-branch-protection).
+        GitLab: ``POST`` and ``PATCH /projects/:id/protected_branches``
+        (https://docs.gitlab.com/api/protected_branches/).
+        """
+        return await self._mutate(repo, partial(ProtectBranch, branch=branch, rules=rules))
 
     async def commit_files(
         self,
@@ -156,16 +225,47 @@ class AsyncGitProvider:
         author: Author | None = None,
         expected_head: str | None = None,
     ) -> Commit:
-        """See GitProviderContract."""
+        """Commit all changes at once. Its effect step is the move of the branch, which is never forced.
+
+        Content is written byte for byte. Changes that change nothing return the head (as a Commit with the head's
+        own message and parent where the host gives them), without an empty commit. In an empty repository this makes
+        the first commit, on the default branch. On GitHub, whose Git data API refuses an empty repository, several
+        files take a seed commit of one of them and then the rest. On GitLab, which sets no mode there, executable files
+        take a second commit.
+
+        Args:
+            branch: an existing branch; in an empty repository the default branch.
+            changes: at least one; a path at most once; 25 MB a file and 50 MB a call at most. All are checked, and
+                files named by path are read, before any request.
+            message: not empty.
+            author: None leaves it to the host, which takes the credential's user.
+            expected_head: the full sha that the branch must be at.
+
+        Raises:
+            NotFoundError: no such repository; the branch does not exist in a repository that has commits.
+            HeadMovedError: the branch is not at ``expected_head``, or moved while the commit was made. GitLab has no
+                compare-and-set on a branch: there the new commit's parent is compared with the head read before, and
+                a difference is HeadMovedError with outcome PARTIAL and the commit in ``completed``.
+            InvalidRequestError: deleting or moving what is not there; moving onto an existing path; a file below a
+                file or in place of a directory; a symbolic link or submodule at a touched path; in an empty
+                repository, another branch than the default one, or anything but PutFile.
+            PermissionDeniedError: the branch is protected against direct commits.
+
+        GitHub: ``POST /repos/{owner}/{repo}/git/trees``, ``…/git/commits``, ``PATCH …/git/refs/heads/{branch}``
+        (https://docs.github.com/rest/git).
+        GitLab: ``POST /projects/:id/repository/commits``
+        (https://docs.gitlab.com/api/commits/#create-a-commit-with-multiple-files-and-actions).
+        """
         return await self._mutate(
-            "commit_files",
             repo,
-            lambda: self._provider.commit_files(
-                repo, branch, changes, message=message, author=author, expected_head=expected_head
+            partial(
+                CommitFiles,
+                branch=branch,
+                changes=changes,
+                message=message,
+                author=author,
+                expected_head=expected_head,
             ),
-            branch=branch,
-            message=message,
-            base_sha=_sha(expected_head),
         )
 
     async def open_pull_request(
@@ -180,12 +280,30 @@ class AsyncGitProvider:
         labels: Sequence[str] = (),
         reviewers: Sequence[str] = (),
     ) -> PullRequest:
-        """See GitProviderContract."""
+        """Open a pull request between two branches of the repository. Its effect step is the create request.
+
+        Args:
+            source_branch, target_branch: two existing, different branches; ``owner:branch`` is refused.
+            title: one line of at most 255 characters.
+            description: Markdown.
+            draft: open it as a draft.
+            labels: names; a host makes those that do not exist.
+            reviewers: user names whose review is requested.
+
+        Raises:
+            AlreadyExistsError: one is open between these branches; ``existing`` is that PullRequest.
+            NotFoundError: no such repository, source branch or target branch.
+            ConflictError: there is nothing to merge: no commits between the branches (GitHub, local; GitLab opens it).
+            PermissionDeniedError: the plan has no drafts; the credential may not open pull requests.
+            Any error with outcome PARTIAL: the pull request was made, in ``completed``, and a label or reviewer not.
+
+        GitHub: ``POST /repos/{owner}/{repo}/pulls`` (https://docs.github.com/rest/pulls/pulls#create-a-pull-request).
+        GitLab: ``POST /projects/:id/merge_requests`` (https://docs.gitlab.com/api/merge_requests/#create-mr).
+        """
         return await self._mutate(
-            "open_pull_request",
             repo,
-            lambda: self._provider.open_pull_request(
-                repo,
+            partial(
+                OpenPullRequest,
                 source_branch=source_branch,
                 target_branch=target_branch,
                 title=title,
@@ -194,12 +312,6 @@ class AsyncGitProvider:
                 labels=labels,
                 reviewers=reviewers,
             ),
-            source_branch=source_branch,
-            target_branch=target_branch,
-            title=title,
-            draft=draft,
-            labels=labels,
-            reviewers=reviewers,
         )
 
     async def merge_pull_request(
@@ -213,23 +325,45 @@ class AsyncGitProvider:
         delete_source_branch: bool = False,
         timeout: float = 30.0,
     ) -> MergeResult:
-        """See GitProviderContract."""
+        """Merge a pull request at a known head. Its effect step is the merge request, sent once with that head's sha.
+
+        Already merged at that head is success, with ``already_merged=True``. Success is reported only when the host
+        says merged.
+
+        Args:
+            number: the number people see (GitLab: iid).
+            method: MERGE makes a merge commit, SQUASH one commit, REBASE none of its own.
+            expected_head: the full sha that the source branch must be at; None takes the head read just before.
+            message: the message of the merge or squash commit; with REBASE, which makes none, InvalidRequestError.
+            delete_source_branch: afterwards, in the same repository only, and only while the branch still is at the
+                merged head.
+            timeout: how many seconds to wait, reading only, while the host computes whether it can be merged.
+
+        Raises:
+            NotFoundError: no such repository or pull request.
+            HeadMovedError: the source branch is not at ``expected_head``.
+            NotMergeableError: ``reason`` is CONFLICT, CHECKS, REVIEWS, DRAFT, BEHIND, CLOSED, METHOD (the
+                repository's settings contradict the method), POLICY, PENDING (still computing; or, with outcome
+                UNKNOWN, accepted and not merged in time) or UNKNOWN.
+            PermissionDeniedError: may not merge into the target branch.
+            Any error with outcome PARTIAL: merged, with the MergeResult in ``completed``, and the source branch stays.
+
+        GitHub: ``PUT /repos/{owner}/{repo}/pulls/{number}/merge``
+        (https://docs.github.com/rest/pulls/pulls#merge-a-pull-request).
+        GitLab: ``PUT /projects/:id/merge_requests/:iid/merge``
+        (https://docs.gitlab.com/api/merge_requests/#merge-a-merge-request).
+        """
         return await self._mutate(
-            "merge_pull_request",
             repo,
-            lambda: self._provider.merge_pull_request(
-                repo,
-                number,
+            partial(
+                MergePullRequest,
+                number=number,
                 method=method,
                 expected_head=expected_head,
                 message=message,
                 delete_source_branch=delete_source_branch,
                 timeout=timeout,
             ),
-            number=number,
-            method=method,
-            head_sha=_sha(expected_head),
-            delete_source_branch=delete_source_branch,
         )
 
     async def _read(self, call: Callable[[], _T]) -> _T:
@@ -244,8 +378,8 @@ class AsyncGitProvider:
         finally:
             cancelled.set()
 
-    async def _mutate(self, operation: str, repo: str, call: Callable[[], _T], **asked: Any) -> _T:
-        flight = _Flight(call, self._grace)
+    async def _mutate(self, repo: str, asking: Callable[[], Mutation[_T]]) -> _T:
+        flight = _Flight(self._provider, repo, asking, self._grace)
         # The turn is awaited outside the shield: a task that is cancelled in the queue has sent nothing.
         async with self._limiter, anyio.create_task_group() as tasks:
             tasks.start_soon(flight.watch)
@@ -254,19 +388,18 @@ class AsyncGitProvider:
             try:
                 await anyio.lowlevel.checkpoint_if_cancelled()
             except anyio.get_cancelled_exc_class():
-                emit(self._hook, self._report(operation, repo, flight, asked))
+                emit(self._hook, self._report(flight))
                 raise
             tasks.cancel_scope.cancel()
         return flight.result()
 
-    def _report(self, operation: str, repo: str, flight: _Flight[Any], asked: dict[str, Any]) -> CancelledEvent:
+    def _report(self, flight: _Flight[Any]) -> CancelledEvent:
         provider = str(getattr(self._provider, "name", type(self._provider).__name__))
-        known: dict[str, Any] = {"operation": operation, "provider": provider, "repo": repo}
+        known: dict[str, Any] = {"operation": flight.operation, "provider": provider, "repo": flight.repo}
         if not flight.ended:
             # What the provider knows of it is on its thread; what was asked and when is known here. Without a time
             # of sending, the intent would say that nothing was sent.
-            plain = {name: _plain(value) for name, value in asked.items()}
-            intent = Intent(**known, **plain, sent_at=flight.began, lost_at=datetime.now(UTC))
+            intent = Intent(**known, **flight.record(), sent_at=flight.began, lost_at=datetime.now(UTC))
             return CancelledEvent(**known, outcome=Outcome.UNKNOWN, intent=intent)
         return CancelledEvent(
             **known,
@@ -276,29 +409,22 @@ class AsyncGitProvider:
         )
 
 
-def _sha(value: Any) -> str | None:
-    return value.lower() if isinstance(value, str) and checks.is_sha(value) else None
-
-
-def _plain(value: Any) -> Any:
-    """An argument as an intent holds it."""
-    if isinstance(value, BranchProtection):
-        return plain_rules(value)
-    if isinstance(value, Enum):
-        return value.value
-    return tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
-
-
 class _Flight(Generic[_T]):
-    """One mutation on its worker thread, and the task that waits for it."""
+    """One mutation on its worker thread, and the task that waits for it. ``asking`` is a partial of its class."""
 
-    def __init__(self, call: Callable[[], _T], grace: float) -> None:
+    def __init__(
+        self, provider: GitProviderContract, repo: str, asking: Callable[[], Mutation[_T]], grace: float
+    ) -> None:
+        self.operation: str = cast(Any, asking).func.operation
+        self.repo = repo
         self.shield = anyio.CancelScope(shield=True)
         self.cancelled = threading.Event()
         self.began = datetime.now(UTC)
         self.ended = False
         self.error: BaseException | None = None
-        self._call = call
+        self._provider = provider
+        self._asking = asking
+        self._asked: Mutation[_T] | None = None
         self._grace = grace
         self._values: list[_T] = []
 
@@ -311,6 +437,19 @@ class _Flight(Generic[_T]):
             self.error = error
         finally:
             self.ended = True
+
+    def _call(self) -> _T:
+        with suppress(Exception):
+            self._asked = self._asking()
+        if self._asked is not None:
+            return self._asked.apply(self._provider, self.repo)
+        # The refusal of an argument is the provider's to raise, with all that its errors and events hold.
+        result: _T = getattr(self._provider, self.operation)(self.repo, **cast(Any, self._asking).keywords)
+        return result
+
+    def record(self) -> dict[str, Any]:
+        """What an intent keeps of the call."""
+        return {} if self._asked is None else self._asked.record()
 
     async def watch(self) -> None:
         """On the loop: when the task is cancelled, end the waits and begin to count the grace."""

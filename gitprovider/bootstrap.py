@@ -13,13 +13,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Generic, NoReturn, TypeVar
 
-from gitprovider import mutations as arguments
-from gitprovider._core.edits import read_changes
 from gitprovider._core.json import envelope, plain
 from gitprovider.checks import (
     check_bool,
     check_branch,
     check_pull_request_branch,
+    check_repo_path,
     check_seconds,
     check_text,
     refuse,
@@ -33,10 +32,10 @@ from gitprovider.ensure import (
     ensure_protection,
     ensure_pull_request,
     ensure_repo,
-    look_files,
-    look_merged,
-    look_pull_request,
-    look_repo,
+    finished_merge,
+    matching_pull_request,
+    matching_repo,
+    missing_files,
 )
 from gitprovider.errors import (
     ConflictError,
@@ -63,8 +62,9 @@ from gitprovider.models import (
     Repo,
     Visibility,
 )
+from gitprovider.mutations import CommitFiles, CreateRepo, MergePullRequest, OpenPullRequest, ProtectBranch
 from gitprovider.resolve import Verdict, resolve
-from gitprovider.retry import wait as _wait
+from gitprovider.retry import PollDeadline
 
 _T = TypeVar("_T")
 
@@ -75,6 +75,8 @@ _FIRST_WAIT, _LONGEST_WAIT = 1.0, 10.0
 _LAGGING = ("commit_files", "open_pull_request", "merge_pull_request")
 # How a plan calls the branch whose name the host gives when it makes the repository.
 _UNMADE = "the default branch"
+# Stands for that branch where the arguments of a mutation are checked.
+_UNMADE_NAME = "main"
 
 # The change that the pull request brings when the caller names none.
 CHANGE_PATH = "BOOTSTRAP.md"
@@ -287,12 +289,9 @@ def bootstrap(
     Raises:
         InvalidRequestError: an argument is wrong, or ``source`` cannot be used; found before any request.
     """
-    visibility = arguments.create_repo(repo, description=description, visibility=visibility, auto_init=False)
-    check_text("message", message, empty=False, multiline=True)
-    if author is not None and not isinstance(author, Author):
-        refuse("author", f"must be an Author or None, not {type(author).__name__}")
-    if not isinstance(rules, BranchProtection):
-        refuse("rules", f"must be a BranchProtection, not {type(rules).__name__}")
+    check_repo_path(repo)
+    created = CreateRepo(description=description, visibility=visibility)
+    ProtectBranch(branch=_UNMADE_NAME, rules=rules)
     check_text("change_title", change_title, empty=False, limit=255)
     if develop is not None:
         check_branch("develop", develop)
@@ -308,12 +307,13 @@ def bootstrap(
         if not pull_request:
             refuse("change", "needs pull_request=True")
         change = _read_change(change)
+    CommitFiles(branch=_UNMADE_NAME, changes=files, message=message, author=author)
     for path in [CHANGE_PATH] if change is None else [file.path for file in change]:
         if pull_request and path in held:
             refuse("change", f"touches {path!r}, which the source holds too: the pull request would undo the commit")
     run = _Run(provider, repo, plan=plan, within=within, on_step=on_step, sleep=sleep, clock=clock, now=now)
     try:
-        made = run.repository(description, visibility)
+        made = run.repository(created)
         main = _UNMADE if made is None else made.default_branch
         run.files("commit_files", main, files, message, author)
         if develop is not None:
@@ -331,7 +331,8 @@ def _read_change(change: Any) -> list[PutFile]:
     """The files of the pull request, read once."""
     if isinstance(change, str | bytes) or not isinstance(change, Sequence) or not change:
         refuse("change", "must be a sequence of at least one PutFile")
-    read = [file for file in read_changes(change) if isinstance(file, PutFile)]
+    changes = CommitFiles(branch=_UNMADE_NAME, changes=change, message="-").changes
+    read = [file for file in changes if isinstance(file, PutFile)]
     if len(read) < len(change):
         refuse("change", "must hold PutFile alone")
     return read
@@ -365,11 +366,10 @@ class _Step(Generic[_T]):
 
 
 @dataclass(slots=True)
-class _Trail:
-    """How often a step was tried, how long it waits next, and what became of a lost try."""
+class _Attempts:
+    """How often a step was attempted, and what became of an attempt whose response was lost."""
 
-    attempts: int = 0
-    wait: float = _FIRST_WAIT
+    count: int = 0
     verdict: Verdict | None = None
 
 
@@ -399,24 +399,25 @@ class _Run:
         self._now = now
         self._made_something = False
 
-    def repository(self, description: str, visibility: Visibility) -> Repo | None:
-        def look() -> Repo | _Todo:
-            there = look_repo(self._provider, self._repo, description=description, visibility=visibility)
-            return there or _Todo(f"make a {visibility.value} repository")
+    def repository(self, asked: CreateRepo) -> Repo | None:
+        todo = f"make a {asked.visibility.value} repository"
+
+        def make() -> Ensured[Repo]:
+            return ensure_repo(self._provider, self._repo, description=asked.description, visibility=asked.visibility)
 
         return self._step(
             _Step(
                 "create_repo",
                 self._repo,
-                look,
-                lambda: ensure_repo(self._provider, self._repo, description=description, visibility=visibility),
-                f"make a {visibility.value} repository",
+                lambda: matching_repo(self._provider, self._repo, asked) or _Todo(todo),
+                make,
+                todo,
             )
         )
 
     def files(self, name: str, branch: str, files: Sequence[PutFile], message: str, author: Author | None) -> None:
         def look() -> Commit | _Todo:
-            head, missing = look_files(self._provider, self._repo, branch, files)
+            head, missing = missing_files(self._provider, self._repo, branch, files)
             if head is None or missing:
                 return _Todo(f"commit {len(missing)} of {len(files)} files")
             return dataclasses.replace(self._provider.commit(self._repo, head), branch=branch)
@@ -454,7 +455,8 @@ class _Run:
             return Ensured(*self._ensure_branch(branch, main)) if isinstance(there, _Todo) else Ensured(there, False)
 
         def look_pull() -> PullRequest | _Todo:
-            there = look_pull_request(self._provider, self._repo, source_branch=branch, target_branch=main, title=title)
+            asked = OpenPullRequest(source_branch=branch, target_branch=main, title=title)
+            there = matching_pull_request(self._provider, self._repo, asked)
             return there or _Todo(f"open {title!r} from {branch} to {main}")
 
         pull: Branch | PullRequest | None = self._step(
@@ -483,7 +485,8 @@ class _Run:
         def look() -> MergeResult | _Todo:
             if number is None:
                 return _Todo(f"merge it into {main} and delete {branch}")
-            pull, merge = look_merged(self._provider, self._repo, number, delete_source_branch=True)
+            asked = MergePullRequest(number=number, delete_source_branch=True)
+            pull, merge = finished_merge(self._provider, self._repo, asked)
             if merge is None and pull.state is PullRequestState.MERGED:
                 return _Todo(f"delete {branch}; it is merged")
             return merge or _Todo(f"merge it into {main} and delete {branch}")
@@ -544,7 +547,7 @@ class _Run:
     def _step(self, step: _Step[_T]) -> _T | None:
         """Run one step; None is the value of what a plan would make."""
         self._tell(StepStart(name=step.name, target=step.target))
-        trail = _Trail()
+        attempts = _Attempts()
         try:
             if self._plan:
                 found = self._looked_up(step)
@@ -553,14 +556,14 @@ class _Run:
                     return None
                 value, changed = found, False
             else:
-                value, changed = self._make(step, trail)
+                value, changed = self._make(step, attempts)
         except GitProviderError as error:
             self._report(
-                step.name, step.target, StepStatus.FAILED, None, detail=str(error), error=error, attempts=trail.attempts
+                step.name, step.target, StepStatus.FAILED, None, detail=str(error), error=error, attempts=attempts.count
             )
             raise _StepFailedError from None
         status = StepStatus.DONE if changed else StepStatus.ALREADY_THERE
-        self._report(step.name, step.target, status, value, attempts=trail.attempts)
+        self._report(step.name, step.target, status, value, attempts=attempts.count)
         return value
 
     def _looked_up(self, step: _Step[_T]) -> _T | _Todo:
@@ -572,11 +575,11 @@ class _Run:
         except NotFoundError:
             return _Todo(step.otherwise)
 
-    def _make(self, step: _Step[_T], trail: _Trail) -> Ensured[_T]:
-        started = self._clock()
+    def _make(self, step: _Step[_T], attempts: _Attempts) -> Ensured[_T]:
+        deadline = self._deadline()
         resumed = False
         while True:
-            trail.attempts += 1
+            attempts.count += 1
             try:
                 ensured = step.make()
                 break
@@ -584,20 +587,20 @@ class _Run:
                 if error.outcome is Outcome.NOT_APPLIED:
                     if not (error.retryable or self._may_lag(error)):
                         raise
-                    self._pause(step, trail, started, error)
+                    self._pause(step, attempts, deadline, error)
                     continue
                 self._made_something = True
-                found = self._found_after(step, trail, error)
+                found = self._found_after(step, attempts, error)
                 if not isinstance(found, _Todo):
                     return Ensured(found, changed=True)
                 # A merge whose answer was lost never came to delete the branch: that much is still to be sent.
-                if resumed or error.outcome is not Outcome.UNKNOWN or trail.verdict is not Verdict.APPLIED:
+                if resumed or error.outcome is not Outcome.UNKNOWN or attempts.verdict is not Verdict.APPLIED:
                     raise
                 resumed = True
         if not ensured.changed and not resumed:
             return ensured
         self._made_something = True
-        return Ensured(self._shown(step, trail, ensured.value), changed=True)
+        return Ensured(self._shown(step, attempts, ensured.value), changed=True)
 
     def _may_lag(self, error: GitProviderError) -> bool:
         """Whether a host refuses like this, for a while, what stands on something that was made a moment ago."""
@@ -610,18 +613,18 @@ class _Run:
             return error.intent is not None and error.operation in _LAGGING
         return isinstance(error, NotFoundError)
 
-    def _found_after(self, step: _Step[_T], trail: _Trail, error: GitProviderError) -> _T | _Todo:
+    def _found_after(self, step: _Step[_T], attempts: _Attempts, error: GitProviderError) -> _T | _Todo:
         """What is there after an error whose effect is not known, or not whole; nothing is sent."""
-        self._tell(self._waiting(step, trail, self._provider.settle, error))
+        self._tell(self._waiting(step, attempts, self._provider.settle, error))
         try:
-            trail.verdict = resolve(self._provider, error, wait=True, sleep=self._sleep, now=self._now).verdict
+            attempts.verdict = resolve(self._provider, error, wait=True, sleep=self._sleep, now=self._now).verdict
             return step.look()
         except GitProviderError as unseen:
             raise error from unseen
 
-    def _shown(self, step: _Step[_T], trail: _Trail, made: _T) -> _T:
+    def _shown(self, step: _Step[_T], attempts: _Attempts, made: _T) -> _T:
         """Wait, by reading, until the host shows what was made."""
-        started = self._clock()
+        deadline = self._deadline()
         while True:
             unseen: GitProviderError | None = None
             try:
@@ -634,7 +637,7 @@ class _Run:
                 self._made_before(error, step, made)
                 raise
             try:
-                self._pause(step, trail, started, unseen)
+                self._pause(step, attempts, deadline, unseen)
             except RetryCancelledError as cancelled:
                 self._made_before(cancelled, step, made)
                 raise
@@ -654,19 +657,25 @@ class _Run:
         """Say in the error of a look that the step itself was done."""
         error.outcome, error.completed, error.failed_step = Outcome.PARTIAL, (Done(step.name, made),), "read it back"
 
-    def _pause(self, step: _Step[Any], trail: _Trail, started: float, error: GitProviderError | None) -> None:
-        """Wait before the next try or look; raise when the time is over."""
-        asked = None if error is None else error.retry_after
-        seconds = trail.wait if asked is None else asked
-        if self._clock() - started + seconds > self._within:
+    def _deadline(self) -> PollDeadline:
+        return PollDeadline(
+            self._within, sleep=self._sleep, clock=self._clock, first=_FIRST_WAIT, longest=_LONGEST_WAIT
+        )
+
+    def _pause(
+        self, step: _Step[Any], attempts: _Attempts, deadline: PollDeadline, error: GitProviderError | None
+    ) -> None:
+        """Wait before the next attempt or read. Raise when the time is up."""
+        pause = deadline.next_pause()
+        seconds = pause if error is None or error.retry_after is None else error.retry_after
+        if seconds > deadline.left:
             raise error or NotFoundError("the host shows the state from before")
-        trail.wait = min(trail.wait * 2, _LONGEST_WAIT)
-        self._tell(self._waiting(step, trail, seconds, error))
-        _wait(seconds, self._sleep)
+        self._tell(self._waiting(step, attempts, seconds, error))
+        deadline.wait(seconds)
 
     @staticmethod
-    def _waiting(step: _Step[Any], trail: _Trail, seconds: float, error: GitProviderError | None) -> StepWait:
-        return StepWait(name=step.name, target=step.target, attempt=trail.attempts, wait=seconds, error=error)
+    def _waiting(step: _Step[Any], attempts: _Attempts, seconds: float, error: GitProviderError | None) -> StepWait:
+        return StepWait(name=step.name, target=step.target, attempt=attempts.count, wait=seconds, error=error)
 
     def _report(
         self,

@@ -14,16 +14,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from types import TracebackType
-from typing import Any, ParamSpec, Protocol, Self, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
+from gitprovider._core.provider import Provider
 from gitprovider._core.urls import RepoUrl, Server, parse_repo_url, parse_server
 from gitprovider.checks import check_repo_path, check_text, refuse
-from gitprovider.contract import GitProviderContract, HostState
 from gitprovider.errors import AuthenticationError, GitProviderError, InvalidRequestError, NotFoundError
 from gitprovider.events import Hook
 from gitprovider.retry import RetryOptions
@@ -34,28 +32,6 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 PROVIDERS = ("local", "github", "gitlab")
-
-
-class Provider(GitProviderContract, HostState, Protocol):
-    """What the providers of this package are: the contract, the reads of HostState, and what is closed after use."""
-
-    def supports(self, option: str) -> bool:
-        """Whether this host honours an option of ``gitprovider.options.OPTIONS``."""
-        ...
-
-    def sdk(self) -> AbstractContextManager[Any]:
-        """Lend what the provider is built on: a ``github.Github``, a ``gitlab.Gitlab``, or the local forge."""
-        ...
-
-    def close(self) -> None:
-        """Release connections. A closed provider refuses further calls."""
-        ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,7 @@ class ProtectBranch(Mutation[BranchProtection]):
     effect: ClassVar[str] = "protect branch"
 
     branch: str
-    rules: BranchProtection = BranchProtection()
+    rules: BranchProtection = BranchProtection()  # noqa: RUF009 - a frozen value
 
     def __post_init__(self) -> None:
         checks.check_branch("branch", self.branch)
@@ -142,7 +142,7 @@ class ProtectBranch(Mutation[BranchProtection]):
 
     def record(self) -> dict[str, Any]:
         """The branch and the rules."""
-        return {"branch": self.branch, "rules": self.rules}
+        return {"branch": self.branch, "rules": plain_rules(self.rules)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,6 +254,11 @@ class MergePullRequest(Mutation[MergeResult]):
             "head_sha": self.expected_head,
             "delete_source_branch": self.delete_source_branch,
         }
+
+
+def plain_rules(rules: BranchProtection) -> dict[str, Any]:
+    """A protection as JSON values, for an intent."""
+    return {k: list(v) if isinstance(v, tuple) else v for k, v in dataclasses.asdict(rules).items()}
 
 
 def _set(value: object, **normalised: Any) -> None:

@@ -15,7 +15,7 @@ from gitprovider.contract import InspectableProvider, optional
 from gitprovider.errors import GitProviderError, NotFoundError, Outcome
 from gitprovider.intent import Intent
 from gitprovider.models import Branch, BranchProtection, Commit, MergeResult, PullRequest, PullRequestState
-from gitprovider.retry import wait as _wait
+from gitprovider.retry import PollDeadline
 
 # A host's clock and ours may differ by this much: what it dates shortly before our request may still be ours.
 CLOCK_SKEW = timedelta(seconds=60)
@@ -116,7 +116,7 @@ def resolve(
     # A body of 50 MB may take longer to send than the host to settle: it was sent whole by when it was given up.
     last_seen = intent.lost_at or intent.sent_at or (now() if lost else None)
     due = None if last_seen is None else last_seen + timedelta(seconds=provider.settle)
-    interval = 1.0
+    polls = PollDeadline(0.0, sleep=sleep, first=1.0, longest=_MAX_INTERVAL)
     while True:
         looked_at = now()
         seen = look(provider, intent)
@@ -125,8 +125,7 @@ def resolve(
         if not wait:
             detail = f"too early to tell, the request may still be running: {seen.resolution.detail}"
             return Resolution(verdict=Verdict.UNDECIDED, detail=detail, look_again_at=due)
-        _wait(min(interval, (due - looked_at).total_seconds()), sleep)
-        interval = min(interval * 2, _MAX_INTERVAL)
+        polls.wait(min(polls.next_pause(), (due - looked_at).total_seconds()))
 
 
 def _with_steps(found: Resolution, intent: Intent) -> Resolution:

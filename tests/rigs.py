@@ -1,4 +1,4 @@
-"""Rigs over the local forge: the same given-verbs for LocalProvider and for both faces."""
+"""Rigs over the local forge: the same given-verbs for LocalProvider and for both fakes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ import responses
 from pygit2.enums import SortMode
 
 from gitprovider.contract import GitProviderContract, HostState
-from gitprovider.fakes.faults import Fault, FaultScript, FaultyHost, Journal
-from gitprovider.fakes.github.server import GitHubFace
+from gitprovider.fakes.faults import Fault, FaultScript, FaultyHost, RequestLog
+from gitprovider.fakes.github.server import FakeGitHub
 from gitprovider.fakes.gitlab.rules import protect_default
-from gitprovider.fakes.gitlab.server import GitLabFace, most_permissive
-from gitprovider.fakes.host import Face, Request, Response
+from gitprovider.fakes.gitlab.server import FakeGitLab, most_permissive
+from gitprovider.fakes.host import FakeServer, Request, Response
 from gitprovider.fakes.mount import mount
 from gitprovider.fakes.serve import serving
 from gitprovider.github import GitHubProvider
@@ -82,7 +82,7 @@ class ForgeRig:
     """A provider over a forge, and the forge itself to set and read the state by."""
 
     unknown_namespace: str | None = None
-    reviewer = "reviewer"  # a user of both faces
+    reviewer = "reviewer"  # a user of both fakes
     unknown_reviewer: str | None = None
     namespace = NAMESPACE
 
@@ -317,41 +317,41 @@ class LocalRig(ForgeRig):
         return self.spy.mutations
 
 
-class InterposedFace:
-    """A face with the interposer around each request that a user of the host could see the effect of."""
+class InterposedServer:
+    """A fake with the interposer around each request that a user of the host could see the effect of."""
 
-    def __init__(self, face: Face, interposer: Interposer) -> None:
-        self.face = face
+    def __init__(self, fake: FakeServer, interposer: Interposer) -> None:
+        self.fake = fake
         self._interposer = interposer
 
     def endpoint(self, request: Request) -> str:
-        return self.face.endpoint(request)
+        return self.fake.endpoint(request)
 
     def handle(self, request: Request) -> Response:
         if request.method in ("GET", "HEAD") or re.search(_UNSEEN, request.path):
-            return self.face.handle(request)
+            return self.fake.handle(request)
         self._interposer.run("before")
-        answer = self.face.handle(request)
+        answer = self.fake.handle(request)
         self._interposer.run("after")
         return answer
 
 
 class RemoteRig(ForgeRig):
-    """A remote provider on a face, with a journal between them."""
+    """A remote provider on a fake, with a request log between them."""
 
     unknown_namespace = "nobody-has-this"
     unknown_reviewer = "nobody-is-this"
-    face: GitHubFace | GitLabFace
+    fake: FakeGitHub | FakeGitLab
 
     def given_revoked_credential(self) -> bool:
-        self.face.token = "another"
+        self.fake.token = "another"
         return True
 
-    def __init__(self, forge: Forge, face: GitHubFace | GitLabFace) -> None:
+    def __init__(self, forge: Forge, fake: FakeGitHub | FakeGitLab) -> None:
         super().__init__(forge)
-        self.face = face
-        self._token = face.token
-        self.host = FaultyHost(InterposedFace(face, self.interposer), Journal(), FaultScript())
+        self.fake = fake
+        self._token = fake.token
+        self.host = FaultyHost(InterposedServer(fake, self.interposer), RequestLog(), FaultScript())
 
     def given_failing_requests(self, count: int) -> bool:
         self.host.script.add(Fault(kind="status", status=503, times=count))
@@ -369,25 +369,25 @@ class RemoteRig(ForgeRig):
 
     def renewed(self) -> Self:
         self.host.script.clear()
-        self.face.token = self._token
-        self.host.journal.clear()
+        self.fake.token = self._token
+        self.host.request_log.clear()
         return super().renewed()
 
     def requests_seen(self) -> int:
-        return len(self.host.journal)
+        return len(self.host.request_log)
 
     def mutations_seen(self) -> int:
-        return len(self.host.journal.mutations())
+        return len(self.host.request_log.mutations())
 
 
 class GitHubRig(RemoteRig):
-    """GitHubProvider on the GitHub face."""
+    """GitHubProvider on the GitHub fake."""
 
-    face: GitHubFace
+    fake: FakeGitHub
 
     def __init__(self, root: Path, **knobs: Any) -> None:
-        forge = Forge(root, combine=GitHubFace.combine)
-        super().__init__(forge, GitHubFace(forge, **knobs))
+        forge = Forge(root, combine=FakeGitHub.combine)
+        super().__init__(forge, FakeGitHub(forge, **knobs))
 
     def given_merge_method(self, repo: str, method: MergeMethod, *, allowed: bool) -> bool:
         name = {"merge": "allow_merge_commit", "squash": "allow_squash_merge", "rebase": "allow_rebase_merge"}
@@ -396,13 +396,13 @@ class GitHubRig(RemoteRig):
 
 
 class GitLabRig(RemoteRig):
-    """GitLabProvider on the GitLab face. Default branches are protected as GitLab protects them by itself."""
+    """GitLabProvider on the GitLab fake. Default branches are protected as GitLab protects them by itself."""
 
-    face: GitLabFace
+    fake: FakeGitLab
 
     def __init__(self, root: Path, **knobs: Any) -> None:
         forge = Forge(root, combine=most_permissive)
-        super().__init__(forge, GitLabFace(forge, **knobs))
+        super().__init__(forge, FakeGitLab(forge, **knobs))
 
     def given_repo(
         self,
@@ -412,7 +412,7 @@ class GitLabRig(RemoteRig):
         visibility: Visibility = Visibility.PRIVATE,
     ) -> str:
         path = super().given_repo(files, description=description, visibility=visibility)
-        protect_default(self.face, path, "main")
+        protect_default(self.fake, path, "main")
         return path
 
     def given_merge_method(self, repo: str, method: MergeMethod, *, allowed: bool) -> bool:
@@ -434,26 +434,26 @@ def local_rig(root: Path, *, kind: type[LocalProvider] = LocalProvider) -> Itera
 def github_rig(
     root: Path, *, kind: type[GitHubProvider] = GitHubProvider, retry: RetryOptions = AT_ONCE, **knobs: Any
 ) -> Iterator[GitHubRig]:
-    """GitHubProvider on its face, mounted on ``responses``."""
+    """GitHubProvider on its fake, mounted on ``responses``."""
     rig = GitHubRig(root, **knobs)
-    with mounted(rig.host, rig.face.base), kind(rig.face.token, retry=retry) as rig.provider:
+    with mounted(rig.host, rig.fake.base), kind(rig.fake.token, retry=retry) as rig.provider:
         yield rig
 
 
 @contextmanager
 def github_socket_rig(root: Path, **knobs: Any) -> Iterator[GitHubRig]:
-    """GitHubProvider on its face, over a loopback port."""
+    """GitHubProvider on its fake, over a loopback port."""
     rig = GitHubRig(root, **knobs)
-    with serving(rig.host) as url, GitHubProvider(rig.face.token, base_url=url, retry=AT_ONCE) as rig.provider:
+    with serving(rig.host) as url, GitHubProvider(rig.fake.token, base_url=url, retry=AT_ONCE) as rig.provider:
         yield rig
 
 
 @contextmanager
 def gitlab_rig(root: Path, **knobs: Any) -> Iterator[GitLabRig]:
-    """GitLabProvider on its face, mounted on ``responses``."""
+    """GitLabProvider on its fake, mounted on ``responses``."""
     rig = GitLabRig(root, **knobs)
     url = "https://gitlab.com"
-    with mounted(rig.host, url), GitLabProvider(url, private_token=rig.face.token, retry=AT_ONCE) as rig.provider:
+    with mounted(rig.host, url), GitLabProvider(url, private_token=rig.fake.token, retry=AT_ONCE) as rig.provider:
         yield rig
 
 

@@ -25,12 +25,12 @@ Made = tuple[Any, RemoteRig]
 
 @pytest.fixture(params=["github", "gitlab"])
 def made(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> Iterator[Callable[..., Made]]:
-    """``made(on_event=…)`` is a provider on its face."""
+    """``made(on_event=…)`` is a provider on its fake."""
     rig: RemoteRig = GitHubRig(tmp_path) if request.param == "github" else GitLabRig(tmp_path)
     url = "https://api.github.com" if request.param == "github" else "https://gitlab.com"
 
     def make(**options: Any) -> Made:
-        token = rig.face.token
+        token = rig.fake.token
         if request.param == "github":
             return GitHubProvider(token, retry=QUICK, **options), rig
         return GitLabProvider(url, private_token=token, retry=QUICK, **options), rig
@@ -51,14 +51,14 @@ def work(provider: Any, repo: str) -> None:
 
 
 def test_every_request_and_operation_is_one_event(made: Callable[..., Made]) -> None:
-    """The events tell the same story as the host's own journal, request by request."""
+    """The events tell the same story as the host's own request log, request by request."""
     events: list[Event] = []
     provider, rig = made(on_event=events.append)
 
     work(provider, rig.fresh_path())
 
     seen = [(event.method, event.status) for event in events if isinstance(event, RequestEvent)]
-    assert seen == [(entry.method, entry.status) for entry in rig.host.journal.entries]
+    assert seen == [(entry.method, entry.status) for entry in rig.host.request_log.entries]
     operations = [event for event in events if isinstance(event, OperationEvent)]
     assert [(event.operation, event.error) for event in operations] == [
         ("create_repo", None),
@@ -106,7 +106,7 @@ def test_no_event_and_no_log_line_holds_a_secret(made: Callable[..., Made], capl
     told = repr([dataclasses.asdict(event) for event in events])
     told += repr([vars(record) for record in caplog.records])
 
-    for secret in (rig.face.token, CONTENT, "a-private-description", "a-private-message", "per_page"):
+    for secret in (rig.fake.token, CONTENT, "a-private-description", "a-private-message", "per_page"):
         assert secret not in told
 
 
@@ -135,7 +135,7 @@ def test_a_hook_that_raises_breaks_nothing(made: Callable[..., Made]) -> None:
     provider.create_repo(repo)
 
     assert rig.exists(repo)
-    assert len(rig.host.journal.mutations()) == 1
+    assert len(rig.host.request_log.mutations()) == 1
 
 
 def test_without_a_hook_no_event_is_made(made: Callable[..., Made], monkeypatch: pytest.MonkeyPatch) -> None:

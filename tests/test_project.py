@@ -128,14 +128,15 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_wheel_has_the_package_and_nothing_else(built: Path) -> None:
-    """Every module and py.typed, the licence, the entry point, and no test or scratch file."""
+    """Every module, py.typed and the recorded facts, the licence, the entry point, and no test or scratch file."""
     (wheel,) = built.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
         entry = next(name for name in names if name.endswith("entry_points.txt"))
         assert "gitprovider = gitprovider.cli:main" in archive.read(entry).decode()
 
-    shipped = {str(path.relative_to(ROOT)) for path in PACKAGE.rglob("*.py")} | {"gitprovider/py.typed"}
+    shipped = {str(path.relative_to(ROOT)) for path in PACKAGE.rglob("*.py")}
+    shipped |= {"gitprovider/py.typed", "gitprovider/fakes/facts.jsonl"}
     assert {name for name in names if ".dist-info/" not in name} == shipped
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
@@ -148,7 +149,7 @@ def test_the_sdist_has_what_a_packager_needs(built: Path) -> None:
 
     assert {
         "pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "adr/README.md",
-        "gitprovider/py.typed", "tests/test_project.py", "tests/hosts/facts.jsonl",
+        "gitprovider/py.typed", "tests/test_project.py", "gitprovider/fakes/facts.jsonl",
     } <= names  # fmt: skip
     assert {name for name in names if name.startswith((".venv", "demo/", ".git/")) or "__pycache__" in name} == set()
 

@@ -159,9 +159,7 @@ def _put(change: PutFile, before: TreeEntry | None, *, sha256: bool) -> Edit:
     data = change.data()
     keep = PLAIN if before is None else before.mode
     mode = keep if change.executable is None else EXECUTABLE if change.executable else PLAIN
-    return Edit(
-        path=change.path, before=before, after=TreeEntry(blob_sha(data, sha256=sha256), mode), data=data
-    )
+    return Edit(path=change.path, before=before, after=TreeEntry(blob_sha(data, sha256=sha256), mode), data=data)
 
 
 def _is_emptied(

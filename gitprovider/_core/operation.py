@@ -27,14 +27,10 @@ from gitprovider.errors import GitProviderError, Outcome, Step, UnexpectedRespon
 from gitprovider.events import Hook, OperationEvent, emit
 from gitprovider.intent import Intent
 from gitprovider.models import BranchProtection
+from gitprovider.mutations import plain_rules
 
 # The meaning of what a step raised. It sends nothing. Its `outcome` is what is known had this been the effect step.
 Translate = Callable[[Exception], GitProviderError]
-
-
-def plain_rules(rules: BranchProtection) -> dict[str, Any]:
-    """A protection as JSON values, for an intent."""
-    return {k: list(v) if isinstance(v, tuple) else v for k, v in dataclasses.asdict(rules).items()}
 
 
 class Operation:
@@ -108,10 +104,11 @@ class Operation:
 
     def note(self, **known: Any) -> None:
         """Add to the intent what is known now. Protections may be given as values."""
-        if self.intent is None:
-            return
-        plain: dict[str, Any] = {k: plain_rules(v) if isinstance(v, BranchProtection) else v for k, v in known.items()}
-        self.intent = dataclasses.replace(self.intent, **plain)
+        if self.intent is not None:
+            plain: dict[str, Any] = {
+                k: plain_rules(v) if isinstance(v, BranchProtection) else v for k, v in known.items()
+            }
+            self.intent = dataclasses.replace(self.intent, **plain)
 
     def done(self, step: str, value: Any) -> None:
         """Record that a step with a visible effect was acknowledged, and what it produced."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from types import TracebackType
@@ -222,9 +222,14 @@ class Provider(InspectableProvider):
 
     # The order of an operation
 
-    def _mutate(self, repo: str, asking: partial[Mutation[_T]]) -> _T:
-        """Make the mutation, check what this host must support, begin the intent, and call the hook."""
-        operation = cast(type[Mutation[_T]], asking.func).operation
+    def _mutate(self, repo: str, asking: Callable[[], Mutation[_T]]) -> _T:
+        """Make the mutation, check what this host must support, begin the intent, and call the hook.
+
+        Args:
+            asking: a partial of the mutation's class. A refused argument must be an error of the operation, so the
+                value is made inside it.
+        """
+        operation: str = cast(Any, asking).func.operation
         with self._operation(operation, repo, mutation=True) as op:
             with op.arguments():
                 self._check_path(repo)

@@ -70,7 +70,13 @@ class RemoteOperation(Operation, Generic[_C]):
         return error
 
     def request(
-        self, method: str, template: str, *, query: Mapping[str, Any] | None = None, body: Any = None, **parts: str | int
+        self,
+        method: str,
+        template: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        **parts: str | int,
     ) -> Response:
         """Send one request to ``template``, whose ``{parts}`` are percent-encoded, and report it to the hook.
 

@@ -1,4 +1,4 @@
-"""A journal of every request that a face answered, and a script of faults that strike on the way."""
+"""A request log of every request that a fake answered, and a script of faults that strike on the way."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 from urllib.parse import unquote
 
-from gitprovider.fakes.host import Face, Request, Response
+from gitprovider.fakes.host import FakeServer, Request, Response
 
 FaultKind = Literal["status", "reset", "timeout", "cut", "html", "shape", "redirect", "delay"]
 _TRANSPORT = ("reset", "timeout", "cut")
@@ -20,12 +20,12 @@ _HTML = b"<!DOCTYPE html>\n<html><head><title>Sign in</title></head><body><h1>Si
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """One request, as the journal keeps it.
+class RecordedRequest:
+    """One request, as the request log keeps it.
 
     Attributes:
         path: decoded.
-        endpoint: the face's template of the route; ``""`` when it has none.
+        endpoint: the fake's template of the route; ``""`` when it has none.
         status: what the caller was answered; None when no whole answer reached it.
         effect: True when a user of the host could see that something changed, whatever the caller was told.
         fault: the kind of the fault that struck, or None.
@@ -61,25 +61,25 @@ def _reads_only(body: bytes) -> bool:
     return isinstance(document, str) and not re.search(r"(?:\A|[\s}])mutation\b\s*\w*\s*[({@]", document)
 
 
-class Journal:
+class RequestLog:
     """Every request in the order of its answer. Many threads may write and read it."""
 
     def __init__(self) -> None:
-        self._entries: list[Entry] = []
+        self._entries: list[RecordedRequest] = []
         self._lock = threading.Lock()
 
     @property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[RecordedRequest]:
         """A copy of what is recorded so far."""
         with self._lock:
             return list(self._entries)
 
-    def record(self, entry: Entry) -> None:
+    def record(self, entry: RecordedRequest) -> None:
         """Add one."""
         with self._lock:
             self._entries.append(entry)
 
-    def mutations(self) -> list[Entry]:
+    def mutations(self) -> list[RecordedRequest]:
         """The entries that asked for a change, whether or not they took effect."""
         return [entry for entry in self.entries if entry.is_mutation]
 
@@ -105,8 +105,8 @@ class Fault:
         endpoint: strikes where this regular expression is found in the endpoint's template; ``""`` means anywhere.
         nth: strikes first on the nth request that matches, counted from 1.
         times: and on how many of them in a row; None means on all that follow.
-        when: ``before``: the face never sees the request. ``after``: it has done its work, and the answer is lost.
-        status: of the answer: by default 500 (``status``), 307 (``redirect``), otherwise what the face answered, or
+        when: ``before``: the fake never sees the request. ``after``: it has done its work, and the answer is lost.
+        status: of the answer: by default 500 (``status``), 307 (``redirect``), otherwise what the fake answered, or
             200.
         headers, body: of the answer, where the kind has one. ``body=None`` takes one that suits the kind.
         delay: seconds, for ``delay``.
@@ -150,7 +150,7 @@ class FaultScript:
         with self._lock:
             self._seen.clear()
 
-    def strike(self, method: str, endpoint: str) -> Fault | None:
+    def next_fault(self, method: str, endpoint: str) -> Fault | None:
         """Count one request, and return the fault that is due for it."""
         due: Fault | None = None
         with self._lock:
@@ -179,18 +179,18 @@ class TransportFault(Exception):
 
 
 class FaultyHost:
-    """A face behind a fault script, with a journal. It is a host itself, and safe to call from many threads."""
+    """A fake behind a fault script, with a request log. It is a host itself, and safe to call from many threads."""
 
     def __init__(
         self,
-        face: Face,
-        journal: Journal | None = None,
+        fake: FakeServer,
+        request_log: RequestLog | None = None,
         script: FaultScript | None = None,
         *,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self.face = face
-        self.journal = journal if journal is not None else Journal()
+        self.fake = fake
+        self.request_log = request_log if request_log is not None else RequestLog()
         self.script = script if script is not None else FaultScript()
         self._sleep = sleep
 
@@ -200,13 +200,13 @@ class FaultyHost:
         Raises:
             TransportFault: no whole answer reaches the caller.
         """
-        endpoint = self.face.endpoint(request)
-        fault = self.script.strike(request.method, endpoint)
+        endpoint = self.fake.endpoint(request)
+        fault = self.script.next_fault(request.method, endpoint)
         real: Response | None = None
         if fault is None or fault.when == "after" or fault.kind == "delay":
             if fault is not None and fault.kind == "delay" and fault.when == "before":
                 self._sleep(fault.delay)
-            real = self.face.handle(request)
+            real = self.fake.handle(request)
         answer = real if fault is None else self._struck(fault, real)
         self._record(request, endpoint, answer, fault, real)
         if answer is None:
@@ -226,8 +226,8 @@ class FaultyHost:
     def _record(
         self, request: Request, endpoint: str, answer: Response | None, fault: Fault | None, real: Response | None
     ) -> None:
-        self.journal.record(
-            Entry(
+        self.request_log.record(
+            RecordedRequest(
                 method=request.method,
                 path=unquote(request.path),
                 query=request.query,
@@ -243,7 +243,7 @@ class FaultyHost:
 
 
 def _altered(fault: Fault, real: Response | None) -> Response:
-    """The answer that a fault puts in the place of the face's own."""
+    """The answer that a fault puts in the place of the fake's own."""
     base = real if real is not None else Response(status=200)
     kept = {k: v for k, v in base.headers.items() if k.lower() not in ("content-type", "content-length", "link")}
     if fault.kind == "html":

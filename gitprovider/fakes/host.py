@@ -1,4 +1,4 @@
-"""What a face is made of: a request, a response, and a table of routes over a forge."""
+"""What a fake is made of: a request, a response, and a table of routes over a forge."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One HTTP request as a face sees it.
+    """One HTTP request as a fake sees it.
 
     Attributes:
         path: still percent-encoded.
         headers: names in lower case.
-        scheme, host: where the request arrived; a face leads its links back there.
+        scheme, host: where the request arrived; a fake leads its links back there.
     """
 
     method: str
@@ -62,7 +62,7 @@ class Response:
 
     Attributes:
         effect: True when a user of the host could see that something changed.
-        fact: the id of the recorded fact that this answer follows (``tests/hosts/facts.jsonl``).
+        fact: the id of the recorded fact that this answer follows (``gitprovider/fakes/facts.jsonl``).
     """
 
     status: int
@@ -73,7 +73,7 @@ class Response:
 
 
 class Host(Protocol):
-    """Anything that answers requests: a face, or a face behind a fault script. Many threads may call it at once."""
+    """Anything that answers requests: a fake, or a fake behind a fault script. Many threads may call it at once."""
 
     def handle(self, request: Request) -> Response:
         """Answer one request.
@@ -84,8 +84,8 @@ class Host(Protocol):
         ...
 
 
-class Face(Host, Protocol):
-    """A host that can name the endpoint of a request, which the journal records and a fault script selects by."""
+class FakeServer(Host, Protocol):
+    """A host that can name the endpoint of a request, which the request log records and a fault script selects by."""
 
     def endpoint(self, request: Request) -> str:
         """The template of the route, such as ``/repos/{owner}/{repo}``, or ``""`` when there is none."""

@@ -35,7 +35,7 @@ def serving(host: Host, *, port: int = 0, tls: ssl.SSLContext | None = None) -> 
     """Serve ``host`` on 127.0.0.1 while the block runs, and yield the URL, without a trailing slash.
 
     Args:
-        host: a face, or a FaultyHost, whose transport faults really happen.
+        host: a fake, or a FaultyHost, whose transport faults really happen.
         port: 0 takes a free one.
         tls: the server's side of TLS; the URL is https then.
     """
@@ -84,7 +84,7 @@ class _Server(socketserver.ThreadingTCPServer):
             connection.close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        # A client that hangs up is part of the play; anything else is a fault of the face and must be seen.
+        # A client that hangs up is part of the play; anything else is a fault of the fake and must be seen.
         if not isinstance(sys.exception(), ConnectionError | TimeoutError | ssl.SSLError):
             super().handle_error(request, client_address)
 
@@ -175,35 +175,35 @@ class _Connection(BaseHTTPRequestHandler):
         poller.poll(STALL * 1000)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name that http.server gives it
-        """Stay silent: the journal is the log."""
+        """Stay silent: the request log is the log."""
 
 
 def _github(root: str, token: str | None) -> tuple[Host, str]:
-    from gitprovider.fakes.github.server import GitHubFace
+    from gitprovider.fakes.github.server import FakeGitHub
 
-    forge = Forge(root, combine=GitHubFace.combine)
-    face = GitHubFace(forge, token=token) if token else GitHubFace(forge)
-    return face, face.token
+    forge = Forge(root, combine=FakeGitHub.combine)
+    fake = FakeGitHub(forge, token=token) if token else FakeGitHub(forge)
+    return fake, fake.token
 
 
 def _gitlab(root: str, token: str | None) -> tuple[Host, str]:
-    from gitprovider.fakes.gitlab.server import GitLabFace, most_permissive
+    from gitprovider.fakes.gitlab.server import FakeGitLab, most_permissive
 
     forge = Forge(root, combine=most_permissive)
-    face = GitLabFace(forge, token=token) if token else GitLabFace(forge)
-    return face, face.token
+    fake = FakeGitLab(forge, token=token) if token else FakeGitLab(forge)
+    return fake, fake.token
 
 
-_FACES = {"github": _github, "gitlab": _gitlab}
+_FAKES = {"github": _github, "gitlab": _gitlab}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve one fake host until Ctrl+C or SIGTERM."""
     parser = argparse.ArgumentParser(prog="python -m gitprovider.fakes.serve", description=main.__doc__)
-    parser.add_argument("host", choices=sorted(_FACES))
+    parser.add_argument("host", choices=sorted(_FAKES))
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
     parser.add_argument("--root", help="the forge's folder; without it, a temporary one, removed at the end")
-    parser.add_argument("--token", help="the token to accept; without it, the face's own")
+    parser.add_argument("--token", help="the token to accept; without it, the fake's own")
     given = parser.parse_args(arguments)
 
     stopped = threading.Event()
@@ -215,8 +215,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         signal.signal(signum, stop)
     with ExitStack() as stack:
         root = given.root or stack.enter_context(tempfile.TemporaryDirectory(prefix="gitprovider-"))
-        face, token = _FACES[given.host](root, given.token)
-        url = stack.enter_context(serving(face, port=given.port))
+        fake, token = _FAKES[given.host](root, given.token)
+        url = stack.enter_context(serving(fake, port=given.port))
         sys.stdout.write(f"url: {url}\ntoken: {token}\n")
         sys.stdout.flush()
         stopped.wait()

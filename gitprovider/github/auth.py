@@ -12,14 +12,13 @@ from collections.abc import Callable
 from typing import Any
 
 from gitprovider import checks
-from gitprovider._remote.operation import RemoteOperation, StatusError
 from gitprovider._remote.json_reader import JsonReader
+from gitprovider._remote.operation import RemoteOperation
+from gitprovider._remote.response import StatusError
 from gitprovider.checks import refuse
 from gitprovider.errors import AuthenticationError
-from gitprovider.github import errors as translate
-from gitprovider.github.client import GitHubClient, Settings
+from gitprovider.github.client import GitHubClient, Settings, github, redact_log
 from gitprovider.github.endpoints import ACCESS_TOKENS, INSTALLATION_OF_ORG, INSTALLATION_OF_USER, USER
-from gitprovider.github.sdk import github, redacted_in_log
 from gitprovider.redact import Redactor
 
 # An operation that begins with this much of a token's life left does not outlive it, whatever it uploads.
@@ -86,10 +85,10 @@ class Credential(ABC):
         self._settings = settings
         self._redactor = redactor
         self._lock = threading.Lock()
-        self._login_lock = threading.Lock()  # of its own: a slow response to it keeps no other operation waiting
+        self._login_lock = threading.Lock()  # a slow response to it keeps no other operation waiting
         self._header = ""
         self._login: str | None = None
-        redacted_in_log(redactor)
+        redact_log(redactor)
         os.register_at_fork(after_in_child=_FreshLocks(self))
 
     def login(self, op: RemoteOperation[GitHubClient]) -> str:
@@ -100,24 +99,24 @@ class Credential(ABC):
         """
         with self._login_lock:
             if self._login is None:
-                self._login = self._read_login(op) if self._is_perhaps_a_users else ""
+                self._login = self._read_login(op) if self._may_be_user_token else ""
             return self._login
 
     @staticmethod
     def _read_login(op: RemoteOperation[GitHubClient]) -> str:
         try:
-            return JsonReader(op.request("GET", USER)).str("login")
+            return op.read(USER).str("login")
         except StatusError as exc:
-            if translate.fact(exc.response, op) != "gh-app-permission":
+            if op.meaning(exc).code != "app-permission":
                 raise
             return ""  # an App's token, given as a str
 
     def client(self) -> GitHubClient:
         """A new client that sends with this credential."""
-        return GitHubClient(self._settings, _Held(self))
+        return GitHubClient(self._settings, _CurrentAuth(self))
 
-    def renew(self, op: RemoteOperation[GitHubClient]) -> None:
-        """See to it that the header is good for what ``op`` is about to do.
+    def refresh(self, op: RemoteOperation[GitHubClient]) -> None:
+        """Refresh the header if needed, for what ``op`` is about to do.
 
         Raises:
             Exception: what the SDK or the host said to it, to be translated by the step that runs.
@@ -133,8 +132,8 @@ class Credential(ABC):
 
     @property
     @abstractmethod
-    def _is_perhaps_a_users(self) -> bool:
-        """Whether GET /user may have an response."""
+    def _may_be_user_token(self) -> bool:
+        """Whether GET /user may name an account."""
 
     @abstractmethod
     def forget(self) -> None:
@@ -145,7 +144,7 @@ class Credential(ABC):
         """The header that is good now. Called under the lock."""
 
 
-class _Held(github.Auth.Auth):
+class _CurrentAuth(github.Auth.Auth):
     """What PyGithub's clients are given: they can send the header, and hold no secret of their own."""
 
     def __init__(self, credential: Credential) -> None:
@@ -174,7 +173,7 @@ class SdkCredential(Credential):
             redactor.learn(auth.password)
 
     @property
-    def _is_perhaps_a_users(self) -> bool:
+    def _may_be_user_token(self) -> bool:
         return not isinstance(self._auth, github.Auth.AppInstallationAuth)
 
     def forget(self) -> None:
@@ -208,7 +207,7 @@ class InstallationCredential(Credential):
         self._renew_at = -1.0
 
     @property
-    def _is_perhaps_a_users(self) -> bool:
+    def _may_be_user_token(self) -> bool:
         return False
 
     def forget(self) -> None:
@@ -237,7 +236,7 @@ class InstallationCredential(Credential):
     def _look_up(op: RemoteOperation[GitHubClient], owner: str) -> int:
         for template in (INSTALLATION_OF_ORG, INSTALLATION_OF_USER):
             try:
-                return JsonReader(op.request("GET", template, owner=owner)).int("id")
+                return op.read(template, owner=owner).int("id")
             except StatusError as exc:
                 if exc.response.status != 404:
                     raise

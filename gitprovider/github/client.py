@@ -1,13 +1,20 @@
-"""PyGithub, safely configured: each request sent once, to one origin, with a timeout always, and no status lost.
+"""PyGithub, safely configured: each request is sent once, to one origin, with a timeout, and no status is lost.
 
 Only PyGithub's public API is used: ``requester.requestJson`` returns the status of every response, and the
 ``urllib3.Retry`` that is given as ``retry=`` sees each response before PyGithub acts on it (adr/0006).
+
+Every module of this package takes PyGithub from here. PyGithub's ``__init__`` puts a handler on the logger "github",
+and a library must leave handlers to the application. Its debug log prints each response whole, and the response with
+an installation token holds that token, so what it logs is redacted. The level that PyGithub sets stays: it keeps the
+debug log off until somebody asks for it.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -18,25 +25,55 @@ from urllib.parse import urlsplit
 
 import urllib3
 
-from gitprovider._remote.operation import Response, BodyError, StatusError, is_loopback, normal_origin
+from gitprovider._core.urls import is_loopback, parse_api_server
+from gitprovider._remote.response import BodyError, Request, Response, StatusError
 from gitprovider.checks import check_int, refuse
-from gitprovider.github.sdk import github
 from gitprovider.options import Host
-from gitprovider.redact import printable
+from gitprovider.redact import Redactor, printable, redact
+
+_log = logging.getLogger("github")
+_before = tuple(_log.handlers)
+import github  # noqa: E402 - the handlers had to be looked at first
+
+for _handler in tuple(_log.handlers):
+    if _handler not in _before:
+        _log.removeHandler(_handler)
+
+__all__ = ["PUBLIC_API", "GitHubClient", "Settings", "github", "redact_log"]
 
 PUBLIC_API = "https://api.github.com"
 _HEADERS = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
 
 
+_redactors: weakref.WeakSet[Redactor] = weakref.WeakSet()
+
+
+def redact_log(redactor: Redactor) -> None:
+    """Pass PyGithub's log records through ``redactor`` too, as long as it lives."""
+    _redactors.add(redactor)
+
+
+class _RedactingFilter(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = redact(record.getMessage())
+        for redactor in tuple(_redactors):
+            text = redactor.whole(text)
+        record.msg, record.args = text, ()
+        return True
+
+
+logging.getLogger("github.Requester").addFilter(_RedactingFilter())
+
+
 class DivertedError(github.GithubException):
-    """An response that leads elsewhere: a redirect, or a 202 to a read, which PyGithub would follow or repeat forever."""
+    """A redirect, or a 202 to a read. PyGithub would follow the one and repeat the other forever."""
 
 
 class SendOnce(urllib3.Retry):
-    """Repeats nothing, and stops at every response that PyGithub would act on by itself."""
+    """A policy that repeats nothing and stops at every response that PyGithub would act on by itself."""
 
     def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:
-        """Whether the response is one to stop at. A 202 to a write is an response like any other."""
+        """Whether to stop at the response. A 202 to a write is a response like any other."""
         return 300 <= status_code < 400 or (status_code == 202 and method in ("GET", "HEAD"))
 
     def increment(
@@ -48,10 +85,10 @@ class SendOnce(urllib3.Retry):
         _pool: Any = None,
         _stacktrace: TracebackType | None = None,
     ) -> Self:
-        """Stop at a diverted response; a failed connection is urllib3's to report.
+        """Stop at a response that leads elsewhere. urllib3 reports a failed connection.
 
         Raises:
-            DivertedError: it is one.
+            DivertedError: the response leads elsewhere.
         """
         if response is None:
             return super().increment(method, url, response, error, _pool, _stacktrace)
@@ -97,7 +134,7 @@ def _api_url(base_url: str, allow_http: bool) -> str:
     https://docs.github.com/enterprise-server/rest/using-the-rest-api/getting-started-with-the-rest-api
     https://docs.github.com/enterprise-cloud@latest/admin/data-residency/network-details-for-ghecom
     """
-    url = normal_origin(base_url, "base_url", allow_http=allow_http)
+    url = parse_api_server("base_url", base_url, allow_http=allow_http).url
     parts = urlsplit(url)
     host = parts.hostname or ""
     if host in ("github.com", "api.github.com") or host.endswith(".ghe.com"):
@@ -126,40 +163,52 @@ class GitHubClient:
             seconds_between_writes=None,
         )
 
-    def send(self, method: str, path: str, *, query: Mapping[str, Any] | None = None, body: Any = None) -> Response:
-        """Send one request, once. ``path`` is below the API's address.
+    def send(self, request: Request) -> Response:
+        """Send one request, once.
 
         Raises:
             StatusError: any status but 2xx, and a 202 to a read.
             BodyError: 2xx with a body that is not JSON.
-            requests.RequestException: no response.
+            requests.RequestException: there was no response.
         """
         try:
             status, headers, text = self.sdk.requester.requestJson(
-                method, path, parameters=dict(query or {}), headers=dict(_HEADERS), input=body
+                request.method,
+                request.path,
+                parameters=dict(request.query or {}),
+                headers=dict(_HEADERS),
+                input=request.body,
             )
         except DivertedError as exc:
-            raise StatusError(Response(status=exc.status, headers=exc.headers or {})) from exc
-        response, problem = _parsed(status, headers, text)
+            raise StatusError(
+                Response(status=exc.status, endpoint=request.endpoint, headers=exc.headers or {})
+            ) from exc
+        response, problem = _parsed(request.endpoint, status, headers, text)
         if not 200 <= status < 300:
             self._raise(response)
         if problem:
             raise BodyError(problem, response, cut=text.lstrip()[:1] in ("{", "[", '"'))
         return response
 
+    def has_next(self, response: Response) -> bool:
+        """Whether another page follows, by the ``Link`` header. The link is a hint, never an address to send to."""
+        return 'rel="next"' in response.headers.get("link", "")
+
     def _raise(self, response: Response) -> NoReturn:
-        # PyGithub's own classification dies of a body that is no object, or of a message that is no string.
+        # PyGithub's own classification fails on a body that is not an object, and on a message that is not a string.
         data = response.data
         if not isinstance(data, dict) or not isinstance(data.get("message", ""), str):
             data = {"message": printable(response.text)}
-        raise StatusError(response) from self.sdk.requester.createException(response.status, dict(response.headers), data)
+        raise StatusError(response) from self.sdk.requester.createException(
+            response.status, dict(response.headers), data
+        )
 
     def close(self) -> None:
         """Close the client's connections."""
         self.sdk.close()
 
 
-def _parsed(status: int, headers: Mapping[str, str], text: str) -> tuple[Response, str]:
+def _parsed(endpoint: str, status: int, headers: Mapping[str, str], text: str) -> tuple[Response, str]:
     """The response with its JSON, and what is wrong with its body, if anything is."""
     data, problem = None, ""
     if text.strip():
@@ -167,7 +216,7 @@ def _parsed(status: int, headers: Mapping[str, str], text: str) -> tuple[Respons
             data = json.loads(text)
         except (ValueError, RecursionError):
             problem = f"the response is not JSON but {headers.get('content-type', 'of no stated type')}"
-    return Response(status=status, headers=headers, data=data, text=text), problem
+    return Response(status=status, endpoint=endpoint, headers=headers, data=data, text=text), problem
 
 
 @cache

@@ -1,4 +1,4 @@
-"""A commit on GitHub: objects that nobody sees, and then one ref that is moved, never forced.
+"""A commit on GitHub: Git objects that nobody sees, then one ref that is moved without force.
 
 https://docs.github.com/rest/git
 """
@@ -6,116 +6,140 @@ https://docs.github.com/rest/git
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from gitprovider._core.edits import directories, touched_paths
-from gitprovider._remote.operation import Response, BodyError, RemoteOperation, StatusError
+from gitprovider._core.edits import DIRECTORY, PLAIN, Edit, Edits, directories, lookup_in, plan
 from gitprovider._remote.json_reader import JsonReader
+from gitprovider._remote.operation import RemoteOperation
+from gitprovider._remote.response import BodyError, StatusError
 from gitprovider.checks import refuse
 from gitprovider.contract import TreeEntry
 from gitprovider.errors import ConflictError, HeadMovedError
 from gitprovider.github import convert
-from gitprovider.github import errors as translate
 from gitprovider.github.client import GitHubClient
 from gitprovider.github.convert import Head
 from gitprovider.github.endpoints import BLOBS, BRANCH, COMMITS, CONTENTS, OLD_REF, REF, REPO, TREE, TREES
-from gitprovider.github.entries import PLAIN, Entry, batches, changed, entries, evidence
-from gitprovider.models import Author, Commit, FileChange, PutFile, Repo
+from gitprovider.models import Commit, PutFile, Repo
+from gitprovider.mutations import CommitFiles
 
 _USUAL_BRANCH = "main"
+_FILES_PER_TREE = 100
+# Reports put the limit of one request's inline text at 2.5 MB. Beyond it GitHub returns 502, or 422 "timed out".
+_INLINE_BYTES = 1_000_000
+_INLINE_BYTES_PER_TREE = 2_000_000
 
 
-class Committing:
-    """One commit_files on its way."""
+class CommitCall:
+    """State and requests of one ``commit_files`` call. Given an author, GitHub takes it as the committer too."""
 
-    def __init__(
-        self, op: RemoteOperation[GitHubClient], repo: str, branch: str, *, message: str, author: Author | None
-    ) -> None:
+    def __init__(self, op: RemoteOperation[GitHubClient], asked: CommitFiles) -> None:
         self._op = op
-        self._repo = repo
-        self._branch = branch
-        self._message = message
-        self._author = None if author is None else {"name": author.name, "email": author.email}
+        self._asked = asked
+        self._author = None if asked.author is None else {"name": asked.author.name, "email": asked.author.email}
 
-    def head(self, expected: str | None) -> Head | None:
+    def run(self) -> Commit:
+        """Commit the changes on the branch's head, or make the first commit of an empty repository."""
+        op, asked = self._op, self._asked
+        with op.before("read head"):
+            head = self._head()
+        if head is None:
+            return self._first()
+        with op.before("read tree"):
+            edits = self._plan(head)
+        with op.before("write tree"):
+            tree = self._write_tree(head.tree, edits.effective)
+        if tree == head.tree:
+            return head.commit
+        with op.before("write commit"):
+            commit = self._write_commit(tree, head.sha)
+        with op.effect(asked.effect):
+            self._move_branch(commit.sha)
+            op.done(asked.effect, commit)
+        return commit
+
+    def _head(self) -> Head | None:
         """The branch's head; None when there is no such branch, perhaps because the repository is empty.
 
         Raises:
             HeadMovedError: it is at another commit than expected.
         """
+        branch, expected = self._asked.branch, self._asked.expected_head
         try:
-            head = convert.head(self._op.request("GET", BRANCH, repo=self._repo, branch=self._branch))
+            head = convert.head(self._op.read(BRANCH, repo=self._op.repo, branch=branch))
         except StatusError as exc:
-            if translate.fact(exc.response, self._op) != "gh-branch-not-found":
+            if self._op.meaning(exc).code != "branch-not-found":
                 raise
             return None
         if expected not in (None, head.sha):
-            raise HeadMovedError(
-                f"{self._branch} is at {head.sha}, not at {expected}", expected=expected, actual=head.sha
-            )
+            raise HeadMovedError(f"{branch} is at {head.sha}, not at {expected}", expected=expected, actual=head.sha)
         return head
 
-    def entries(self, head: Head, changes: Sequence[FileChange]) -> list[Entry]:
-        """What the changes make of the head's tree, as far as it differs; the evidence goes to the intent.
+    def _plan(self, head: Head) -> Edits:
+        """The edits on the head's tree. GitHub itself replaces a link, a submodule or a directory without a word.
 
         Raises:
             InvalidRequestError: a change that the tree does not admit.
         """
-        tree = self._read_tree(head.tree, touched_paths(changes))
-        made = entries(changes, tree)
-        self._op.note(base_sha=head.sha, files=evidence(made))
-        return changed(made, tree)
+        entries = self._read_tree(head.tree)
 
-    def write_tree(self, base: str, made: Sequence[Entry]) -> str:
-        """The sha of the tree that the entries make of ``base``."""
-        self._upload([entry for entry in made if entry.data is not None and entry.text is None])
+        def occupied(directory: str, gone: set[str]) -> bool:
+            return any(path.startswith(f"{directory}/") and path not in gone for path in entries)
+
+        edits = plan(self._asked.changes, lookup_in(entries), occupied=occupied)
+        self._op.note(base_sha=head.sha, files=edits.files)
+        return edits
+
+    def _write_tree(self, base: str, edits: Sequence[Edit]) -> str:
+        """The sha of the tree that the edits make of ``base``."""
+        self._upload([edit for edit in edits if edit.data is not None and _inline_text(edit) is None])
         tree = base
-        for batch in batches(made):
-            tree = self._created(TREES, {"base_tree": tree, "tree": [entry.item() for entry in batch]})
+        for batch in _batches(edits):
+            tree = self._created(TREES, {"base_tree": tree, "tree": [_tree_item(edit) for edit in batch]})
         return tree
 
-    def write_commit(self, tree: str, parent: str) -> Commit:
-        """A commit that no branch has yet. Given an author, GitHub takes it for the committer as well."""
-        body: dict[str, Any] = {"message": self._message, "tree": tree, "parents": [parent]}
+    def _write_commit(self, tree: str, parent: str) -> Commit:
+        """A commit that no branch has yet."""
+        body: dict[str, Any] = {"message": self._asked.message, "tree": tree, "parents": [parent]}
         if self._author is not None:
             body["author"] = self._author
-        response = self._op.request("POST", COMMITS, repo=self._repo, body=body)
-        commit = convert.commit(JsonReader(response), self._branch)
+        response = self._op.request("POST", COMMITS, repo=self._op.repo, body=body)
+        commit = convert.commit(JsonReader(response), self._asked.branch)
         self._op.note(commit_sha=commit.sha)
         return commit
 
-    def move_branch(self, sha: str) -> None:
-        """Move the branch forward to ``sha``; GitHub refuses what is no fast-forward."""
+    def _move_branch(self, sha: str) -> None:
+        """Move the branch forward to ``sha``. GitHub refuses what is not a fast-forward."""
+        branch = self._asked.branch
         body = {"sha": sha, "force": False}
-        response = self._op.request("PATCH", OLD_REF, repo=self._repo, branch=self._branch, body=body)
-        if (there := convert.ref_sha(response)) != sha:
-            raise BodyError(f"{self._branch} was to be moved to {sha}, and the response names {there}", response)
+        response = self._op.request("PATCH", OLD_REF, repo=self._op.repo, branch=branch, body=body)
+        if (there := convert.ref_sha(JsonReader(response))) != sha:
+            raise BodyError(f"{branch} was to be moved to {sha}, and the response names {there}", response)
 
-    def first(self, changes: Sequence[FileChange], expected_head: str | None) -> Commit:
-        """Commit to an empty repository, which the Git data API refuses: the contents API makes a commit of one file.
+    def _first(self) -> Commit:
+        """Commit to an empty repository. The Git data API refuses one; the contents API makes a commit of one file.
 
-        Whether the repository is empty is told by that request itself: in one that has commits it is a 404, since the
-        branch does not exist. Where the call could not succeed in an empty one, it is asked before.
+        That request itself tells whether the repository is empty: in one that has commits it is a 404, since the
+        branch does not exist. Where the call could not succeed in an empty one, the repository is read before.
         """
-        op = self._op
+        op, asked = self._op, self._asked
         with op.before("read repository"):
-            puts = [change for change in changes if isinstance(change, PutFile)]
-            if len(puts) < len(changes) or expected_head is not None or self._branch != _USUAL_BRANCH:
+            puts = [change for change in asked.changes if isinstance(change, PutFile)]
+            if len(puts) < len(asked.changes) or asked.expected_head is not None or asked.branch != _USUAL_BRANCH:
                 self._require_empty()
-                repo = convert.repo(op.request("GET", REPO, repo=self._repo))
-                self._check_first(repo, changes, expected_head)
-            made = entries(changes, {})
-            seed = min(made, key=lambda entry: (entry.mode != PLAIN, len(entry.data or b"")))
-            rest = [entry for entry in made if entry is not seed or seed.mode != PLAIN]
-            op.note(files=evidence(made))
-        with op.effect("create first commit"):
+                self._check_first(convert.repo(op.read(REPO, repo=op.repo)))
+            edits = plan(asked.changes, lambda path: None)
+            seed = min(edits.all, key=lambda edit: (_mode(edit) != PLAIN, len(edit.data or b"")))
+            rest = [edit for edit in edits.all if edit is not seed or _mode(seed) != PLAIN]
+            op.note(files=edits.files)
+        step = "create first commit" if rest else asked.effect
+        with op.effect(step):
             first, tree = self._put_file(seed)
-            op.done("create first commit", first)
+            op.done(step, first)
         with op.after("compare"):
             if first.parent is not None:  # the contents API adds to whatever is there by then
                 raise HeadMovedError(
-                    f"{self._branch} was empty no more: the commit stands on {first.parent}",
+                    f"{asked.branch} is no longer empty: the commit stands on {first.parent}",
                     actual=first.parent,
                     hint="the commit is there; look at what it stands on, and revert it if it must not stay",
                 )
@@ -123,82 +147,116 @@ class Committing:
             return first
         with op.after("write tree"):
             op.note(base_sha=first.sha)
-            tree = self.write_tree(tree, rest)
+            tree = self._write_tree(tree, rest)
         with op.after("write commit"):
-            commit = self.write_commit(tree, first.sha)
-        with op.after("move branch"):
-            self.move_branch(commit.sha)
-            op.done("move branch", commit)
+            commit = self._write_commit(tree, first.sha)
+        with op.after(asked.effect):
+            self._move_branch(commit.sha)
+            op.done(asked.effect, commit)
         return commit
 
     def _require_empty(self) -> None:
-        """Raise the refusal that a branch does not exist, unless it is because the repository is empty."""
+        """Raise the refusal that a branch does not exist, unless the repository is empty."""
         try:
-            self._op.request("GET", REF, repo=self._repo, branch=self._branch)
+            self._op.request("GET", REF, repo=self._op.repo, branch=self._asked.branch)
         except StatusError as exc:
-            if translate.fact(exc.response, self._op) != "gh-empty-repo":
+            if self._op.meaning(exc).code != "repository-empty":
                 raise
         else:
-            raise ConflictError(f"{self._branch} appeared while it was looked for")
+            raise ConflictError(f"{self._asked.branch} appeared while it was looked for")
 
-    def _check_first(self, repo: Repo, changes: Sequence[FileChange], expected_head: str | None) -> None:
-        if self._branch != repo.default_branch:
-            refuse("branch", f"is {self._branch!r}; an empty repository's first commit goes to {repo.default_branch!r}")
-        if expected_head is not None:
-            raise HeadMovedError(f"{self._branch} has no commit yet", expected=expected_head)
-        if not all(isinstance(change, PutFile) for change in changes):
+    def _check_first(self, repo: Repo) -> None:
+        branch, expected = self._asked.branch, self._asked.expected_head
+        if branch != repo.default_branch:
+            refuse("branch", f"is {branch!r}; an empty repository's first commit goes to {repo.default_branch!r}")
+        if expected is not None:
+            raise HeadMovedError(f"{branch} has no commit yet", expected=expected)
+        if not all(isinstance(change, PutFile) for change in self._asked.changes):
             refuse("changes", "must all be PutFile: the repository is empty, and has nothing to delete or move")
 
-    def _put_file(self, entry: Entry) -> tuple[Commit, str]:
-        """Commit one file through the contents API, which makes the branch; the commit, and its tree's sha.
+    def _put_file(self, edit: Edit) -> tuple[Commit, str]:
+        """Commit one file through the contents API, which makes the branch. Returns the commit and its tree's sha.
 
         https://docs.github.com/rest/repos/contents#create-or-update-file-contents
         """
-        content = base64.b64encode(entry.data or b"").decode()
-        body: dict[str, Any] = {"message": self._message, "branch": self._branch, "content": content}
+        asked = self._asked
+        body: dict[str, Any] = {"message": asked.message, "branch": asked.branch, "content": _base64(edit)}
         if self._author is not None:
             body["author"] = body["committer"] = self._author
-        response = self._op.request("PUT", CONTENTS, repo=self._repo, path=entry.path, body=body)
+        response = self._op.request("PUT", CONTENTS, repo=self._op.repo, path=edit.path, body=body)
         made = JsonReader(response).object("commit")
-        return convert.commit(made, self._branch), convert.sha(made.object("tree"))
+        return convert.commit(made, asked.branch), convert.sha(made.object("tree"))
 
-    def _upload(self, made: Sequence[Entry]) -> None:
+    def _upload(self, edits: Sequence[Edit]) -> None:
         sent: set[str] = set()
-        for entry in made:
-            if entry.sha is None or entry.sha in sent:
+        for edit in edits:
+            if edit.after is None or edit.after.sha in sent:
                 continue
-            content = base64.b64encode(entry.data or b"").decode()
-            sha = self._created(BLOBS, {"content": content, "encoding": "base64"})
-            if sha != entry.sha:
-                raise BodyError(f"the blob of {entry.path!r} is {sha}, expected {entry.sha}", Response(status=201))
+            body = {"content": _base64(edit), "encoding": "base64"}
+            response = self._op.request("POST", BLOBS, repo=self._op.repo, body=body)
+            if (sha := convert.sha(JsonReader(response))) != edit.after.sha:
+                raise BodyError(f"the blob of {edit.path!r} is {sha}, expected {edit.after.sha}", response)
             sent.add(sha)
 
     def _created(self, template: str, body: Mapping[str, Any]) -> str:
-        return convert.sha(JsonReader(self._op.request("POST", template, repo=self._repo, body=body)))
+        return convert.sha(JsonReader(self._op.request("POST", template, repo=self._op.repo, body=body)))
 
-    def _read_tree(self, tree: str, paths: Sequence[str]) -> Mapping[str, TreeEntry]:
-        """The files of a tree, by path; of one too large for a single response, the directories that ``paths`` pass."""
-        response = self._get_tree(tree, recursive=True)
-        if not JsonReader(response).bool_or_none("truncated"):
-            return convert.tree(response)
+    def _read_tree(self, tree: str) -> Mapping[str, TreeEntry]:
+        """The files of a tree, by path; of one too large for a single response, the directories on the way."""
+        fields = self._get_tree(tree, query={"recursive": "1"})
+        if not convert.is_truncated(fields):
+            return convert.tree(fields)
         found: dict[str, TreeEntry] = {}
         trees = {"": tree}
-        for directory in ["", *sorted({above for path in paths for above in directories(path)})]:
+        above = {directory for path in self._asked.paths for directory in directories(path)}
+        for directory in ["", *sorted(above)]:
             if directory in trees:
-                self._read_directory(directory, trees, found)
+                for name, entry in convert.tree_entries(self._get_tree(trees[directory])).items():
+                    path = f"{directory}/{name}".lstrip("/")
+                    found[path] = entry
+                    trees.update({path: entry.sha} if entry.mode == DIRECTORY else {})
         return found
 
-    def _read_directory(self, directory: str, trees: dict[str, str], found: dict[str, TreeEntry]) -> None:
-        response = self._get_tree(trees[directory], recursive=False)
-        convert.check_whole(response)
-        for entry in JsonReader(response).objects("tree"):
-            path = f"{directory}/{entry.str('path')}".lstrip("/")
-            is_directory = entry.str("type") == "tree"
-            if is_directory:
-                trees[path] = convert.sha(entry)
-            # With its slash, a directory stands for the files below it, which may not be read.
-            found[f"{path}/" if is_directory else path] = TreeEntry(convert.sha(entry), entry.str("mode"))
+    def _get_tree(self, tree: str, query: Mapping[str, str] | None = None) -> JsonReader:
+        return self._op.read(TREE, repo=self._op.repo, tree=tree, query=query)
 
-    def _get_tree(self, tree: str, *, recursive: bool) -> Response:
-        query = {"recursive": "1"} if recursive else None
-        return self._op.request("GET", TREE, repo=self._repo, tree=tree, query=query)
+
+def _mode(edit: Edit) -> str:
+    return PLAIN if edit.after is None else edit.after.mode
+
+
+def _base64(edit: Edit) -> str:
+    return base64.b64encode(edit.data or b"").decode()
+
+
+def _inline_text(edit: Edit) -> str | None:
+    """The content, where a tree can carry it: UTF-8 text of a modest size."""
+    if edit.data is None or len(edit.data) > _INLINE_BYTES or b"\0" in edit.data:
+        return None
+    try:
+        return edit.data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _tree_item(edit: Edit) -> dict[str, Any]:
+    """The edit as ``POST git/trees`` takes it. GitHub wants a mode on deletions too."""
+    item = {"path": edit.path, "mode": _mode(edit), "type": "blob"}
+    if (text := _inline_text(edit)) is not None:
+        return item | {"content": text}
+    return item | {"sha": None if edit.after is None else edit.after.sha}
+
+
+def _batches(edits: Sequence[Edit]) -> Iterator[list[Edit]]:
+    """The edits in lots that one ``POST git/trees`` takes."""
+    batch: list[Edit] = []
+    size = 0
+    for edit in edits:
+        inline = 0 if edit.data is None or _inline_text(edit) is None else len(edit.data)
+        if batch and (len(batch) == _FILES_PER_TREE or size + inline > _INLINE_BYTES_PER_TREE):
+            yield batch
+            batch, size = [], 0
+        batch.append(edit)
+        size += inline
+    if batch:
+        yield batch

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gitprovider._remote.operation import Response, BodyError
+from gitprovider._core.edits import DIRECTORY
 from gitprovider._remote.json_reader import JsonReader
+from gitprovider._remote.response import BodyError
 from gitprovider.contract import TreeEntry
 from gitprovider.models import Branch, Commit, MergeResult, PullRequest, PullRequestState, Repo
 
 
-def repo(response: Response) -> Repo:
-    """``full-repository``. Servers from before `visibility` say `private` alone."""
-    fields = JsonReader(response)
+def repo(fields: JsonReader) -> Repo:
+    """``full-repository``. Servers older than `visibility` give `private` alone."""
     visibility = fields.str_or_none("visibility") or ("private" if fields.bool("private") else "public")
     return fields.build(
         Repo,
@@ -30,11 +30,6 @@ def repo(response: Response) -> Repo:
     )
 
 
-def branches(response: Response) -> list[Branch]:
-    """A page of ``short-branch``."""
-    return [branch(fields) for fields in JsonReader.each(response)]
-
-
 def branch(fields: JsonReader) -> Branch:
     """``short-branch`` or ``branch-with-protection``."""
     return fields.build(
@@ -42,18 +37,17 @@ def branch(fields: JsonReader) -> Branch:
     )
 
 
-def new_branch(response: Response) -> Branch:
+def new_branch(fields: JsonReader) -> Branch:
     """The ``git-ref`` of a new branch, which does not say whether a rule covers the name."""
-    fields = JsonReader(response)
     ref = fields.str("ref")
     if not ref.startswith("refs/heads/"):
-        raise BodyError(f"the field ref is {ref!r}; expected a branch's", response)
-    return fields.build(Branch, name=ref.removeprefix("refs/heads/"), sha=ref_sha(response))
+        raise BodyError(f"the field ref is {ref!r}; expected a branch's", fields.response)
+    return fields.build(Branch, name=ref.removeprefix("refs/heads/"), sha=ref_sha(fields))
 
 
-def ref_sha(response: Response) -> str:
+def ref_sha(fields: JsonReader) -> str:
     """The commit that a ``git-ref`` points at."""
-    return sha(JsonReader(response).object("object"))
+    return sha(fields.object("object"))
 
 
 def sha(fields: JsonReader) -> str:
@@ -85,9 +79,8 @@ class Head:
         return bool(self.branch.protected)
 
 
-def head(response: Response) -> Head:
-    """``branch-with-protection``: besides the head's sha it holds the commit whole, with its tree."""
-    fields = JsonReader(response)
+def head(fields: JsonReader) -> Head:
+    """``branch-with-protection``, which holds the head's commit whole, with its tree."""
     found = branch(fields)
     outer = fields.object("commit")
     inner = outer.object("commit")
@@ -107,7 +100,7 @@ def head(response: Response) -> Head:
     )
 
 
-def commit(fields: JsonReader, branch: str) -> Commit:
+def commit(fields: JsonReader, branch: str = "") -> Commit:
     """``git-commit``, or the `commit` of a ``file-commit``."""
     return fields.build(
         Commit,
@@ -124,27 +117,31 @@ def _first_parent(fields: JsonReader) -> str | None:
     return sha(parents[0]) if parents else None
 
 
-def check_whole(response: Response) -> None:
-    """Check that a ``git-tree`` is all there.
+def is_truncated(fields: JsonReader) -> bool:
+    """Whether GitHub left out a part of a ``git-tree``: more than 100,000 entries or 7 MB."""
+    return fields.bool_or_none("truncated") or False
+
+
+def tree(fields: JsonReader) -> dict[str, TreeEntry]:
+    """The files of a ``git-tree`` by path; directories are not listed.
 
     Raises:
-        BodyError: it is not.
+        BodyError: GitHub left out a part.
     """
-    if JsonReader(response).bool_or_none("truncated"):
-        raise BodyError("the tree is larger than GitHub lists in one response", response)
+    return {path: entry for path, entry in tree_entries(fields).items() if entry.mode != DIRECTORY}
 
 
-def tree(response: Response) -> dict[str, TreeEntry]:
-    """The files of a ``git-tree`` that was read recursively.
+def tree_entries(fields: JsonReader) -> dict[str, TreeEntry]:
+    """All entries of a ``git-tree``, directories too.
 
     Raises:
-        BodyError: the host left some out: more than 100,000 entries or 7 MB.
+        BodyError: GitHub left out a part.
     """
-    check_whole(response)
+    if is_truncated(fields):
+        raise BodyError("the tree is larger than GitHub lists in one response", fields.response)
     return {
-        entry.str("path"): TreeEntry(sha(entry), entry.str("mode"))
-        for entry in JsonReader(response).objects("tree")
-        if entry.str("type") != "tree"
+        entry.str("path"): TreeEntry(sha(entry), DIRECTORY if entry.str("type") == "tree" else entry.str("mode"))
+        for entry in fields.objects("tree")
     }
 
 

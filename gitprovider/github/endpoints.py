@@ -1,4 +1,4 @@
-"""The templates of the endpoints that are used, below the API's address.
+"""The templates of the endpoints that the provider uses, below the API's address.
 
 https://docs.github.com/rest
 """
@@ -20,7 +20,7 @@ MERGE = "/repos/{repo/}/pulls/{number}/merge"
 REVIEWERS = "/repos/{repo/}/pulls/{number}/requested_reviewers"
 LABELS = "/repos/{repo/}/issues/{number}/labels"
 
-# The Git data API reads a branch at one path, and changes it at another.
+# The Git data API reads a branch at one path and changes it at another.
 REF = "/repos/{repo/}/git/ref/heads/{branch/}"
 REFS = "/repos/{repo/}/git/refs"
 OLD_REF = "/repos/{repo/}/git/refs/heads/{branch/}"
@@ -30,7 +30,7 @@ TREE = "/repos/{repo/}/git/trees/{tree}"
 COMMITS = "/repos/{repo/}/git/commits"
 COMMIT = "/repos/{repo/}/git/commits/{sha}"
 
-# A GitHub App's own.
+# Endpoints of a GitHub App.
 INSTALLATION_OF_ORG = "/orgs/{owner}/installation"
 INSTALLATION_OF_USER = "/users/{owner}/installation"
 ACCESS_TOKENS = "/app/installations/{id}/access_tokens"

@@ -1,6 +1,7 @@
-"""What GitHub's refusals mean: one table, the first row that fits decides. Each row cites a fact of tests/hosts.
+"""What GitHub's refusals mean: one table of rules, of which the first match decides. Each rule cites a recorded fact.
 
-What no row names keeps GitHub's own words: a 409 is a ConflictError, any other 4xx an InvalidRequestError.
+A refusal that no rule names keeps GitHub's own message: a 409 is a ConflictError, any other 4xx an
+InvalidRequestError.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from gitprovider._remote.errors import ErrorRule, with_hint
-from gitprovider._remote.operation import Response, RemoteOperation, StatusError, transport_error
+from gitprovider._remote.errors import UNKNOWN, ErrorRule, map_response, with_hint
+from gitprovider._remote.failures import transport_error
+from gitprovider._remote.response import Response, StatusError
 from gitprovider.errors import (
     AlreadyExistsError,
     AuthenticationError,
@@ -29,7 +31,7 @@ from gitprovider.errors import (
     UnexpectedResponseError,
 )
 from gitprovider.github import endpoints
-from gitprovider.github.sdk import github
+from gitprovider.github.client import github
 
 ORG_REPOS = f"POST {endpoints.ORG_REPOS}"
 USER_REPOS = f"POST {endpoints.USER_REPOS}"
@@ -56,18 +58,17 @@ def _merge(fact: str, reason: NotMergeableReason, text: str, **more: Any) -> Err
     return ErrorRule(fact, (405, 409, 422), NotMergeableError, MERGE, text, error_kwargs={"reason": reason, **more})
 
 
-_UNKNOWN: dict[str, Any] = {"outcome": Outcome.UNKNOWN}
 _WRITES = (403, 409, 422)
 _DIRECT = with_hint("the branch is protected against direct commits; commit to another one and open a pull request")
 _PLAN = "the owner's plan does not have this for private repositories; nothing was changed, least of all the visibility"
 _ADMIN = with_hint("needs administration rights on the repository")
-_RULES = (
+_VIOLATION = (
     r"Repository rule violations found|creations being restricted|protected (?:branch|ref)|through a pull request"
     r"|Required status check|must not contain merge commits"
 )
 _HOOK = with_hint("a ruleset of the repository or organization forbids it; the message names the rule")
 
-TABLE: tuple[ErrorRule, ...] = (
+RULES: tuple[ErrorRule, ...] = (
     # Limits, whatever the endpoint.
     ErrorRule("gh-too-many-requests", (429,), RateLimitedError),
     ErrorRule("gh-secondary-limit", (403,), RateLimitedError, header=("retry-after", ".")),
@@ -80,7 +81,12 @@ TABLE: tuple[ErrorRule, ...] = (
     ),
     ErrorRule("gh-too-quickly", (422,), RateLimitedError, text=r"submitted too quickly"),
     # Credentials, rights and plans.
-    ErrorRule("gh-bad-credentials", (401,), AuthenticationError, error_kwargs=with_hint("the token is missing, wrong or expired")),
+    ErrorRule(
+        "gh-bad-credentials",
+        (401,),
+        AuthenticationError,
+        error_kwargs=with_hint("the token is missing, wrong or expired"),
+    ),
     ErrorRule(
         "gh-sso",
         (403,),
@@ -110,9 +116,17 @@ TABLE: tuple[ErrorRule, ...] = (
         (403,),
         PermissionDeniedError,
         text=r"not accessible by integration",
-        error_kwargs=with_hint("the App's installation lacks {needed}, or does not cover the repository"),
+        error_kwargs=with_hint(
+            "the App's installation lacks {needed}, or does not cover the repository", code="app-permission"
+        ),
     ),
-    ErrorRule("gh-plan", (403,), PermissionDeniedError, text=r"upgrade to GitHub|upgrade your plan", error_kwargs=with_hint(_PLAN)),
+    ErrorRule(
+        "gh-plan",
+        (403,),
+        PermissionDeniedError,
+        text=r"upgrade to GitHub|upgrade your plan",
+        error_kwargs=with_hint(_PLAN),
+    ),
     ErrorRule(
         "gh-archived",
         (403,),
@@ -125,7 +139,9 @@ TABLE: tuple[ErrorRule, ...] = (
         (403, 451),
         PermissionDeniedError,
         text=r"access blocked",
-        error_kwargs=with_hint("GitHub has disabled access to the repository for legal reasons or a breach of its terms"),
+        error_kwargs=with_hint(
+            "GitHub has disabled access to the repository for legal reasons or a breach of its terms"
+        ),
     ),
     ErrorRule(
         "gh-admin-rights",
@@ -135,10 +151,10 @@ TABLE: tuple[ErrorRule, ...] = (
         error_kwargs=_ADMIN,
     ),
     # A rule that forbids a name or a direct commit; 403, 409 and 422 alike, so before what else those may mean.
-    ErrorRule("gh-rule-violation", _WRITES, PermissionDeniedError, MOVE_REF, _RULES, error_kwargs=_DIRECT),
-    ErrorRule("gh-rule-violation-contents", _WRITES, PermissionDeniedError, CONTENTS, _RULES, error_kwargs=_DIRECT),
-    ErrorRule("gh-rule-creation", _WRITES, PermissionDeniedError, CREATE_REF, _RULES, error_kwargs=_HOOK),
-    ErrorRule("gh-protected-deletion", _WRITES, PermissionDeniedError, DELETE_REF, _RULES, error_kwargs=_HOOK),
+    ErrorRule("gh-rule-violation", _WRITES, PermissionDeniedError, MOVE_REF, _VIOLATION, error_kwargs=_DIRECT),
+    ErrorRule("gh-rule-violation-contents", _WRITES, PermissionDeniedError, CONTENTS, _VIOLATION, error_kwargs=_DIRECT),
+    ErrorRule("gh-rule-creation", _WRITES, PermissionDeniedError, CREATE_REF, _VIOLATION, error_kwargs=_HOOK),
+    ErrorRule("gh-protected-deletion", _WRITES, PermissionDeniedError, DELETE_REF, _VIOLATION, error_kwargs=_HOOK),
     # create_repo
     ErrorRule("gh-name-exists", (422,), AlreadyExistsError, ORG_REPOS, r"already exists"),
     ErrorRule("gh-name-exists", (422,), AlreadyExistsError, USER_REPOS, r"already exists"),
@@ -147,7 +163,9 @@ TABLE: tuple[ErrorRule, ...] = (
         (422,),
         PermissionDeniedError,
         text=r"visibility can't be|upgrade your subscription",
-        error_kwargs=with_hint("the plan or a policy of the owner forbids this visibility; it was not made with another"),
+        error_kwargs=with_hint(
+            "the plan or a policy of the owner forbids this visibility; it was not made with another"
+        ),
     ),
     ErrorRule(
         "gh-no-such-org",
@@ -168,7 +186,9 @@ TABLE: tuple[ErrorRule, ...] = (
         ConflictError,
         CREATE_REF,
         r"Reference update failed",
-        error_kwargs=with_hint("a branch is in the way whose name is a path prefix of this one, or the other way round"),
+        error_kwargs=with_hint(
+            "a branch is in the way whose name is a path prefix of this one, or the other way round"
+        ),
     ),
     *(
         ErrorRule(
@@ -177,17 +197,28 @@ TABLE: tuple[ErrorRule, ...] = (
             NotFoundError,
             endpoint,
             r"Git Repository is empty",
-            error_kwargs=with_hint("the repository has no commit yet; commit_files makes the first one"),
+            error_kwargs=with_hint(
+                "the repository has no commit yet; commit_files makes the first one", code="repository-empty"
+            ),
         )
         for endpoint in (CREATE_REF, GET_REF, GET_COMMIT)
     ),
     # commit_files
     ErrorRule("gh-contents-stale", (409, 422), HeadMovedError, CONTENTS, r"does not match|\"sha\" wasn't supplied"),
-    ErrorRule("gh-tree-delete", (422,), InvalidRequestError, TREES, r"BadObjectState", error_kwargs={"argument": "changes"}),
+    ErrorRule(
+        "gh-tree-delete", (422,), InvalidRequestError, TREES, r"BadObjectState", error_kwargs={"argument": "changes"}
+    ),
     ErrorRule("gh-not-fast-forward", (422,), HeadMovedError, MOVE_REF, r"not a fast.?forward"),
     ErrorRule("gh-ref-update-failed", (422,), ConflictError, MOVE_REF, r"Reference update failed"),
     *(
-        ErrorRule("gh-ref-missing", (422,), NotFoundError, endpoint, r"Reference does not exist")
+        ErrorRule(
+            "gh-ref-missing",
+            (422,),
+            NotFoundError,
+            endpoint,
+            r"Reference does not exist",
+            error_kwargs={"code": "branch-not-found"},
+        )
         for endpoint in (MOVE_REF, DELETE_REF)
     ),
     ErrorRule(
@@ -240,7 +271,9 @@ TABLE: tuple[ErrorRule, ...] = (
         (422,),
         InvalidRequestError,
         REVIEWERS,
-        error_kwargs=with_hint("a reviewer must be a collaborator, and not the pull request's author", argument="reviewers"),
+        error_kwargs=with_hint(
+            "a reviewer must be a collaborator, and not the pull request's author", argument="reviewers"
+        ),
     ),
     # merge_pull_request; a list of rule violations may name the cause more closely than its first line
     ErrorRule("gh-head-modified", (405, 409, 422), HeadMovedError, MERGE, r"Head branch was modified"),
@@ -267,9 +300,18 @@ TABLE: tuple[ErrorRule, ...] = (
     # protect_branch: the body is ours alone, so its refusal is no fault of the caller's arguments
     ErrorRule("gh-protection-schema", (422,), UnexpectedResponseError, PROTECT, r"subschema|Invalid request"),
     # Both are asked once the branch was seen; a credential without administration rights is told 404.
-    ErrorRule("gh-protection-none", (404,), NotFoundError, GET_PROTECTION, r"Branch not protected"),
+    ErrorRule(
+        "gh-protection-none",
+        (404,),
+        NotFoundError,
+        GET_PROTECTION,
+        r"Branch not protected",
+        error_kwargs={"code": "not-protected"},
+    ),
     *(
-        ErrorRule("gh-protection-no-admin", (404,), PermissionDeniedError, endpoint, r"\ANot Found\Z", error_kwargs=_ADMIN)
+        ErrorRule(
+            "gh-protection-no-admin", (404,), PermissionDeniedError, endpoint, r"\ANot Found\Z", error_kwargs=_ADMIN
+        )
         for endpoint in (GET_PROTECTION, PROTECT)
     ),
     # Whatever the endpoint: statuses alone.
@@ -281,14 +323,24 @@ TABLE: tuple[ErrorRule, ...] = (
         (404, 410),
         UnexpectedResponseError,
         non_json=True,
-        error_kwargs=with_hint("this is no response of GitHub's API; does base_url name the API, and not the web pages?"),
+        error_kwargs=with_hint(
+            "the response is not from GitHub's API; does base_url name the API, and not the web pages?"
+        ),
     ),
-    ErrorRule("gh-branch-not-found", (404,), NotFoundError, text=r"Branch .*not found"),
+    ErrorRule(
+        "gh-branch-not-found",
+        (404,),
+        NotFoundError,
+        text=r"Branch .*not found",
+        error_kwargs={"code": "branch-not-found"},
+    ),
     ErrorRule(
         "gh-not-found",
         (404, 410),
         NotFoundError,
-        error_kwargs=with_hint("it does not exist, or this credential may not see it; GitHub does not tell these apart"),
+        error_kwargs=with_hint(
+            "it does not exist, or this credential may not see it; GitHub does not tell these apart"
+        ),
     ),
     ErrorRule(
         "gh-moved",
@@ -296,71 +348,57 @@ TABLE: tuple[ErrorRule, ...] = (
         RepoMovedError,
         error_kwargs=with_hint("get_repo follows to the new path; nothing was sent there"),
     ),
-    ErrorRule("gh-computing", (202,), ProviderUnavailableError, error_kwargs=_UNKNOWN),
-    ErrorRule("gh-timeout", (408,), ProviderUnavailableError, error_kwargs=_UNKNOWN),
-    ErrorRule("gh-server-error", range(500, 600), ProviderUnavailableError, error_kwargs=_UNKNOWN),
+    ErrorRule("gh-computing", (202,), ProviderUnavailableError, error_kwargs=UNKNOWN),
+    ErrorRule("gh-timeout", (408,), ProviderUnavailableError, error_kwargs=UNKNOWN),
+    ErrorRule("gh-server-error", range(500, 600), ProviderUnavailableError, error_kwargs=UNKNOWN),
     ErrorRule("gh-conflict", (409,), ConflictError),
-    ErrorRule("gh-invalid", range(400, 500), InvalidRequestError),
+    ErrorRule("gh-invalid", range(400, 500), InvalidRequestError, error_kwargs={"code": "unexplained"}),
 )
 
 
-def translate(exc: Exception, op: RemoteOperation[Any]) -> GitProviderError:
+def translate(exc: Exception) -> GitProviderError:
     """The meaning of what a step raised. Its outcome is what is known had that been the effect step."""
     if isinstance(exc, StatusError):
-        return refusal(exc.response, f"{op.method} {op.endpoint}")
+        return refusal(exc.response)
     if isinstance(exc, github.GithubException):  # from an auth of PyGithub's that asks for a token itself
         headers = {str(name).lower(): str(value) for name, value in (exc.headers or {}).items()}
-        return refusal(Response(status=int(exc.status), headers=headers, data=exc.data), "")
-    known = transport_error(exc)
-    if known is not None:
-        return known
-    return UnexpectedResponseError(f"PyGithub could not handle the response: {type(exc).__name__}", **_UNKNOWN)
+        return refusal(Response(status=int(exc.status), headers=headers, data=exc.data))
+    if (error := transport_error(exc)) is not None:
+        return error
+    return UnexpectedResponseError(f"PyGithub could not handle the response: {type(exc).__name__}", **UNKNOWN)
 
 
-def refusal(response: Response, endpoint: str) -> GitProviderError:
-    """The meaning of an response that is not 2xx."""
-    message = words(response) or f"HTTP {response.status}"
-    known: dict[str, Any] = {"status": response.status, "request_id": response.request_id}
-    row = _row(response, endpoint, message)
-    if row is None:
-        return UnexpectedResponseError(message, **known, **_UNKNOWN)
-    known |= row.known
-    if "hint" in known:
-        known["hint"] = known["hint"].format(
+def refusal(response: Response) -> GitProviderError:
+    """The meaning of a response that is not 2xx."""
+    error = map_response(RULES, response, error_message(response) or f"HTTP {response.status}", retry_after)
+    if not isinstance(error, RateLimitedError):
+        error.retry_after = response.retry_after
+    elif error.retry_after is None:
+        error.retry_after = _SECONDARY_WAIT
+    if error.hint is not None:
+        error.hint = error.hint.format(
             sso=response.headers.get("x-github-sso", "").partition("url=")[2] or "see its settings",
             needed=response.headers.get("x-accepted-github-permissions") or "a permission",
         )
-    error = row.error(message, **known)
-    error.retry_after = _asked_wait(response) if isinstance(error, RateLimitedError) else response.retry_after
     return error
 
 
-def fact(response: Response, op: RemoteOperation[Any]) -> str:
-    """The id of the fact by which the refusal of the operation's last request is understood; ``""`` for none."""
-    row = _row(response, f"{op.method} {op.endpoint}", words(response))
-    return row.fact if row else ""
-
-
-def _row(response: Response, endpoint: str, message: str) -> ErrorRule | None:
-    return next((row for row in TABLE if row.fits(endpoint, response, message)), None)
-
-
 def is_retryable_read_error(error: Exception) -> bool:
-    """Whether a read that failed so is worth another try: its cause may pass, and it was not the caller's doing."""
+    """Whether a failed read is worth another attempt: its cause may pass, and the caller did not cause it."""
     return isinstance(error, GitProviderError) and error.retryable
 
 
-def words(response: Response) -> str:
-    """What GitHub said, whatever the shape it said it in: ``message``, ``error``, and every entry of ``errors``."""
+def error_message(response: Response) -> str:
+    """GitHub's message, whatever its shape: ``message``, ``error``, and every entry of ``errors``."""
     if not isinstance(response.data, dict):
         return "" if re.match(r"\s*<", response.text) else response.text
-    said = [response.data.get("message"), response.data.get("error")]
+    parts = [response.data.get("message"), response.data.get("error")]
     errors = response.data.get("errors")
-    said += [_error_words(error) for error in (errors if isinstance(errors, list) else [errors])]
-    return "; ".join(part for part in said if isinstance(part, str) and part)
+    parts += [_entry_message(error) for error in (errors if isinstance(errors, list) else [errors])]
+    return "; ".join(part for part in parts if isinstance(part, str) and part)
 
 
-def _error_words(error: Any) -> str | None:
+def _entry_message(error: Any) -> str | None:
     """``Repository.name: name already exists on this account``, from an entry of ``errors``."""
     if not isinstance(error, dict):
         return error if isinstance(error, str) else None
@@ -369,16 +407,16 @@ def _error_words(error: Any) -> str | None:
     return f"{where}: {what}" if where else str(what)
 
 
-def _asked_wait(response: Response) -> float:
-    """The seconds that a limit asks to wait: Retry-After; the primary limit's reset; a minute for a secondary one."""
+def retry_after(response: Response) -> float | None:
+    """The seconds that GitHub asks to wait: ``Retry-After``, or the reset of a limit that is used up."""
     if response.retry_after is not None:
         return response.retry_after
     reset = response.headers.get("x-ratelimit-reset", "")
     if response.headers.get("x-ratelimit-remaining") == "0" and reset.isdecimal() and len(reset) < 15:
         return max(int(reset) - response.date.timestamp(), 0.0) + 1.0
-    return _SECONDARY_WAIT
+    return None
 
 
 def facts() -> Iterator[str]:
-    """The ids of the facts that the table rests on."""
-    return (row.fact for row in TABLE)
+    """The ids of the facts that the rules rest on."""
+    return (rule.fact for rule in RULES)

@@ -1,78 +1,102 @@
-"""One pull request's merge: sent once with its head's sha, and a refusal read up, never repeated.
+"""Merge a pull request on GitHub with a single request pinned to the head sha.
 
+If GitHub refuses, the pull request is read again to explain why. The merge is never repeated.
 https://docs.github.com/rest/pulls/pulls#merge-a-pull-request
 """
 
 from __future__ import annotations
 
-from gitprovider._remote.operation import BodyError, RemoteOperation, StatusError
 from gitprovider._remote.json_reader import JsonReader
-from gitprovider.errors import ConflictError, GitProviderError, HeadMovedError, NotMergeableError, NotMergeableReason
+from gitprovider._remote.operation import RemoteOperation
+from gitprovider._remote.response import BodyError, StatusError
+from gitprovider.errors import (
+    ConflictError,
+    GitProviderError,
+    HeadMovedError,
+    InvalidRequestError,
+    NotMergeableError,
+    NotMergeableReason,
+)
 from gitprovider.github import convert
-from gitprovider.github import errors as translate
 from gitprovider.github.client import GitHubClient
 from gitprovider.github.endpoints import MERGE, OLD_REF, PULL, REF
-from gitprovider.models import MergeMethod, MergeResult, PullRequest, PullRequestState
-from gitprovider.retry import RetryOptions, wait
+from gitprovider.models import MergeResult, PullRequest, PullRequestState
+from gitprovider.mutations import MergePullRequest
+from gitprovider.retry import PollDeadline, RetryOptions
 
-_POLL = 1.0  # seconds between two looks while GitHub computes whether a pull request can be merged
+_POLL_SECONDS = 1.0  # between two reads while GitHub computes whether a pull request can be merged
 
 
-class Merge:
-    """The requests of one ``merge_pull_request``."""
+class MergeCall:
+    """State and requests of one ``merge_pull_request`` call."""
 
-    def __init__(self, op: RemoteOperation[GitHubClient], repo: str, number: int, options: RetryOptions) -> None:
+    def __init__(self, op: RemoteOperation[GitHubClient], asked: MergePullRequest, options: RetryOptions) -> None:
         self._op = op
-        self._repo = repo
-        self._number = number
+        self._asked = asked
         self._options = options
-        self._pull: JsonReader | None = None
+        self._pull: JsonReader | None = None  # the pull request as it was read last
 
-    def read(self) -> PullRequest:
-        """The pull request as it is now."""
-        response = self._op.request("GET", PULL, repo=self._repo, number=self._number)
-        self._pull = JsonReader(response)
+    def run(self) -> MergeResult:
+        """Merge at the expected head, or at the head read just before. GitHub's own request decides whether it can."""
+        op, asked = self._op, self._asked
+        result = None
+        if (head := asked.expected_head) is None:
+            with op.before("read pull request"):
+                head, result = self._read_head()
+        op.note(head_sha=head)
+        if result is None:
+            with op.effect(asked.effect):
+                result = self._send(head)
+        op.done(asked.effect, result)
+        if asked.delete_source_branch:
+            with op.after("delete source branch"):
+                self._delete_source(head)
+        return result
+
+    def _read(self) -> PullRequest:
+        self._pull = self._op.read(PULL, repo=self._op.repo, number=self._asked.number)
         return convert.pull_request(self._pull)
 
-    def read_head(self) -> tuple[str, MergeResult | None]:
+    def _read_head(self) -> tuple[str, MergeResult | None]:
         """The head that the pull request is at now, and the merge, if it was merged at that."""
-        pull = self.read()
+        pull = self._read()
         assert self._pull is not None
         head = convert.sha(self._pull.object("head"))
         if pull.merge_commit_sha is None:
             return head, None
         return head, MergeResult(sha=pull.merge_commit_sha, already_merged=True)
 
-    def send(self, *, head: str, method: MergeMethod, message: str | None, timeout: float) -> MergeResult:
-        """Merge at ``head``.
+    def _send(self, head: str) -> MergeResult:
+        """Send the merge.
 
         Raises:
             HeadMovedError: the source branch is elsewhere.
-            NotMergeableError: GitHub refuses; where its words do not say why, the pull request's state does.
+            NotMergeableError: GitHub refuses. Where its message does not say why, the pull request's state does.
         """
-        body = {"sha": head, "merge_method": method.value}
-        if message is not None:
-            title, _, text = message.partition("\n")
+        body = {"sha": head, "merge_method": self._asked.method.value}
+        if self._asked.message is not None:
+            title, _, text = self._asked.message.partition("\n")
             body |= {"commit_title": title, "commit_message": text.lstrip("\n")}
         try:
-            fields = JsonReader(self._op.request("PUT", MERGE, repo=self._repo, number=self._number, body=body))
+            response = self._op.request("PUT", MERGE, repo=self._op.repo, number=self._asked.number, body=body)
         except StatusError as exc:
             if exc.response.status not in (405, 409, 422):
                 raise
-            refused: GitProviderError = translate.refusal(exc.response, f"PUT {MERGE}")
+            refused = self._op.meaning(exc)
             refused.__cause__ = exc.__cause__
         else:
+            fields = JsonReader(response)
             if fields.bool("merged"):
                 return convert.merge_result(fields)
-            said = fields.str_or_none("message") or "GitHub answered that it did not merge"
-            refused = NotMergeableError(said, reason=NotMergeableReason.UNKNOWN, status=fields.response.status)
-        return self._read_up(refused, head, timeout)
+            message = fields.str_or_none("message") or "GitHub returned that it did not merge"
+            refused = NotMergeableError(message, reason=NotMergeableReason.UNKNOWN, status=response.status)
+        return self._explain_refusal(refused, head)
 
-    def _read_up(self, refused: GitProviderError, head: str, timeout: float) -> MergeResult:
-        """What a refusal means, seen from the pull request: perhaps that it had been merged."""
+    def _explain_refusal(self, refused: GitProviderError, head: str) -> MergeResult:
+        """Read the pull request to learn what a refusal means; perhaps it is merged already."""
         unexplained = isinstance(refused, NotMergeableError) and refused.reason is NotMergeableReason.UNKNOWN
         try:
-            pull = self._computed(timeout if unexplained else 0.0)
+            pull = self._read_computed(self._asked.timeout if unexplained else 0.0)
         except Exception:
             pull = None  # the refusal stands, if unexplained
         if pull is None:
@@ -92,24 +116,23 @@ class Merge:
             refused.transient = refused.reason is NotMergeableReason.PENDING
         raise refused
 
-    def _computed(self, timeout: float) -> PullRequest:
-        """The pull request, once GitHub has computed whether it can be merged, or ``timeout`` seconds have passed."""
-        until = self._options.clock() + timeout
+    def _read_computed(self, timeout: float) -> PullRequest:
+        """The pull request, once GitHub has computed whether it can be merged or ``timeout`` seconds have passed."""
+        deadline = PollDeadline(
+            timeout, sleep=self._options.sleep, clock=self._options.clock, first=_POLL_SECONDS, longest=_POLL_SECONDS
+        )
         while True:
-            pull = self.read()
-            left = until - self._options.clock()
-            if self._reason() is not NotMergeableReason.PENDING or left <= 0:
+            pull = self._read()
+            if self._reason() is not NotMergeableReason.PENDING or not deadline.pause():
                 return pull
-            wait(min(_POLL, left), self._options.sleep)
 
     def _reason(self) -> NotMergeableReason:
         """Why the pull request that was read cannot be merged."""
         assert self._pull is not None
-        pull = self._pull
-        mergeable, state = pull.bool_or_none("mergeable"), pull.str_or_none("mergeable_state")
-        if pull.str("state") == "closed":
+        mergeable, state = self._pull.bool_or_none("mergeable"), self._pull.str_or_none("mergeable_state")
+        if self._pull.str("state") == "closed":
             return NotMergeableReason.CLOSED
-        if pull.bool_or_none("draft"):
+        if self._pull.bool_or_none("draft"):
             return NotMergeableReason.DRAFT
         if mergeable is None:
             return NotMergeableReason.PENDING
@@ -119,26 +142,26 @@ class Merge:
             state or "", NotMergeableReason.UNKNOWN
         )
 
-    def delete_source(self, head: str) -> None:
-        """Delete the source branch if it is in this repository and still at ``head``; gone already is well too.
+    def _delete_source(self, head: str) -> None:
+        """Delete the source branch if it is in this repository and still at ``head``. A missing branch is success.
 
-        The branch itself is asked where it is: a pull request's own head stays as it was merged.
+        The branch itself is read: a pull request's own head stays as it was merged.
 
         Raises:
             ConflictError: it is in another repository.
             HeadMovedError: it has moved on.
         """
-        pull = self.read() if self._pull is None else convert.pull_request(self._pull)
+        pull = self._read() if self._pull is None else convert.pull_request(self._pull)
         assert self._pull is not None
         if not convert.in_one_repo(self._pull):
             raise ConflictError("the source branch is in another repository, and stays")
         try:
-            where = self._head_of(pull.source_branch)
-            if where != head:
+            there = self._head_of(pull.source_branch)
+            if there != head:
                 raise HeadMovedError(
-                    f"the source branch has moved on to {where}, and stays", expected=head, actual=where
+                    f"the source branch has moved on to {there}, and stays", expected=head, actual=there
                 )
-            response = self._op.request("DELETE", OLD_REF, repo=self._repo, branch=pull.source_branch)
+            response = self._op.request("DELETE", OLD_REF, repo=self._op.repo, branch=pull.source_branch)
         except StatusError as exc:
             if not self._is_gone(exc, pull.source_branch):
                 raise
@@ -146,22 +169,21 @@ class Merge:
         if response.status != 204:
             raise BodyError("the response does not say that the branch was deleted", response)
 
-    def _is_gone(self, refused: StatusError, branch: str) -> bool:
-        """Whether a refusal means that the branch does not exist: some repositories delete merged branches themselves.
+    def _is_gone(self, exc: StatusError, branch: str) -> bool:
+        """Whether a refusal means that the branch does not exist: some repositories delete merged branches.
 
-        GitHub has been seen to say no more of it than "Validation Failed"; then the branch is looked for.
+        GitHub may say no more than "Validation Failed"; then the branch is read.
         """
-        status, fact = refused.response.status, translate.fact(refused.response, self._op)
-        if status == 404 or fact == "gh-ref-missing":
+        refused = self._op.meaning(exc)
+        if refused.status == 404 or refused.code == "branch-not-found":
             return True
-        if status != 422 or fact != "gh-invalid":
+        if refused.status != 422 or not isinstance(refused, InvalidRequestError) or refused.code != "unexplained":
             return False
         try:
             self._head_of(branch)
-        except StatusError as exc:
-            return exc.response.status == 404
+        except StatusError as again:
+            return again.response.status == 404
         return False
 
     def _head_of(self, branch: str) -> str:
-        response = self._op.request("GET", REF, repo=self._repo, branch=branch)
-        return convert.ref_sha(response)
+        return convert.ref_sha(self._op.read(REF, repo=self._op.repo, branch=branch))

@@ -1,18 +1,25 @@
-"""Branch protection: GitHub's GET shape, its other PUT shape, and BranchProtection between them.
+"""Branch protection on GitHub: the classic rule, read before it is tightened, and the rulesets beside it.
 
-PUT replaces the whole rule: a setting that is not sent is lost, and `enforce_admins: null` is kept rather than turned
-off. So every key is sent with an explicit value, and what the contract does not model is carried over.
+PUT replaces the whole rule: a setting that is not sent is lost, and `enforce_admins: null` keeps the setting instead of
+turning it off. Therefore every key is sent with an explicit value, and what the contract does not model is carried
+over. GET has another shape than PUT.
 https://docs.github.com/rest/branches/branch-protection#update-branch-protection
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gitprovider._remote.operation import Response
 from gitprovider._remote.json_reader import JsonReader
+from gitprovider._remote.operation import RemoteOperation
+from gitprovider._remote.response import StatusError
+from gitprovider.errors import ConflictError, PermissionDeniedError
+from gitprovider.github import convert
+from gitprovider.github.client import GitHubClient
+from gitprovider.github.endpoints import BRANCH, PROTECTION, RULES
 from gitprovider.models import BranchProtection
+from gitprovider.mutations import ProtectBranch
 
 ANY_APP = -1
 _MOST_APPROVALS = 6
@@ -20,19 +27,77 @@ _ACTORS = (("users", "login"), ("teams", "slug"), ("apps", "slug"))
 _KEPT = ("block_creations", "required_conversation_resolution", "lock_branch", "allow_fork_syncing")
 
 
-def held(fields: JsonReader) -> BranchProtection:
-    """What a ``branch-protection`` demands; an object that is absent is off."""
+class ProtectionCall:
+    """State and requests of one ``protect_branch`` call."""
+
+    def __init__(self, op: RemoteOperation[GitHubClient], asked: ProtectBranch) -> None:
+        self._op = op
+        self._asked = asked
+
+    def run(self) -> BranchProtection:
+        """Tighten the branch's classic rule to the stricter of what holds and what was asked."""
+        op, asked = self._op, self._asked
+        with op.before("read protection"):
+            rule, current = read_protection(op, asked.branch)
+            wanted = asked.rules if rule is None else asked.rules.stricter(demands(rule))
+            body = put_body(wanted, rule)
+            op.note(previous_rules=current)
+        with op.effect(asked.effect):
+            response = JsonReader(op.request("PUT", PROTECTION, repo=op.repo, branch=asked.branch, body=body))
+            now = demands(response)
+            op.done(asked.effect, now)
+        with op.after("compare"):
+            if weaker := wanted.missing_from(now):
+                raise PermissionDeniedError(f"GitHub took the rule and holds less than was asked: {', '.join(weaker)}")
+            if lost := dropped(body, response):
+                raise PermissionDeniedError(
+                    f"GitHub took the rule without those who could push before: {', '.join(lost)}",
+                    hint="they lack write access to the repository",
+                )
+        return now
+
+
+def read_protection(
+    op: RemoteOperation[GitHubClient], branch: str
+) -> tuple[JsonReader | None, BranchProtection | None]:
+    """The branch's classic rule, and what holds: that rule's demands, or where there is none the rulesets'.
+
+    Raises:
+        ConflictError: the branch is protected by a rule that cannot be read, such as a wildcard's. A rule of the
+            branch's own would replace it.
+    """
+    head = convert.head(op.read(BRANCH, repo=op.repo, branch=branch))
+    if not head.protected:
+        return None, None
+    if head.classic_rule is not False:
+        try:
+            rule = op.read(PROTECTION, repo=op.repo, branch=branch)
+            return rule, demands(rule)
+        except StatusError as exc:
+            if op.meaning(exc).code != "not-protected":
+                raise
+    demanded = from_rulesets(JsonReader.each(op.request("GET", RULES, repo=op.repo, branch=branch)))
+    if head.classic_rule or demanded == BranchProtection.nothing():
+        raise ConflictError(
+            f"{branch} is protected by a rule that cannot be read, such as a wildcard's",
+            hint="a rule for the branch alone would replace it; look at the repository's settings",
+        )
+    return None, demanded
+
+
+def demands(fields: JsonReader) -> BranchProtection:
+    """What a ``branch-protection`` demands. An object that is absent is off."""
     reviews = fields.object_or_none("required_pull_request_reviews")
-    demands: dict[str, Any] = {"require_pull_request": reviews is not None}
+    known: dict[str, Any] = {"require_pull_request": reviews is not None}
     if reviews is not None:
-        demands |= {
+        known |= {
             "required_approvals": min(reviews.int_or_none("required_approving_review_count") or 0, _MOST_APPROVALS),
             "dismiss_stale_approvals": reviews.bool_or_none("dismiss_stale_reviews") or False,
             "require_code_owner_review": reviews.bool_or_none("require_code_owner_reviews") or False,
         }
     return fields.build(
         BranchProtection,
-        **demands,
+        **known,
         required_checks=tuple(check["context"] for check in _checks(fields)),
         require_linear_history=_enabled(fields, "required_linear_history"),
         enforce_admins=_enabled(fields, "enforce_admins"),
@@ -56,17 +121,17 @@ def put_body(rules: BranchProtection, before: JsonReader | None) -> dict[str, An
 
 
 def dropped(body: Mapping[str, Any], fields: JsonReader) -> list[str]:
-    """Who was sent as allowed to push and is not in the response: GitHub drops those without write access silently."""
+    """Who was sent as allowed to push and is missing from the response: GitHub drops those without write access."""
     sent, kept = body["restrictions"], _put_actors(fields.object_or_none("restrictions"))
     if sent is None:
         return []
     return sorted(f"{kind} {name}" for kind, names in sent.items() for name in set(names) - set((kept or {})[kind]))
 
 
-def from_rulesets(response: Response) -> BranchProtection:
+def from_rulesets(rules: Iterable[JsonReader]) -> BranchProtection:
     """What the rulesets of a branch demand together, from ``GET /repos/{owner}/{repo}/rules/branches/{branch}``."""
     demanded = BranchProtection.nothing()
-    for rule in JsonReader.each(response):
+    for rule in rules:
         demanded = demanded.stricter(_ruleset_rule(rule))
     return demanded
 
@@ -84,7 +149,9 @@ def _ruleset_rule(rule: JsonReader) -> BranchProtection:
                 demands["dismiss_stale_approvals"] = given.bool_or_none("dismiss_stale_reviews_on_push") or False
                 demands["require_code_owner_review"] = given.bool_or_none("require_code_owner_review") or False
         case "required_status_checks" if given is not None:
-            demands["required_checks"] = tuple(check.str("context") for check in given.objects("required_status_checks"))
+            demands["required_checks"] = tuple(
+                check.str("context") for check in given.objects("required_status_checks")
+            )
         case "required_linear_history":
             demands["require_linear_history"] = True
         case "non_fast_forward":
@@ -100,7 +167,7 @@ def _enabled(fields: JsonReader, name: str) -> bool:
 
 
 def _checks(fields: JsonReader) -> list[dict[str, Any]]:
-    """The required checks as PUT takes them; a server from before `checks` names `contexts` alone."""
+    """The required checks as PUT takes them; a server older than `checks` names `contexts` alone."""
     required = fields.object_or_none("required_status_checks")
     if required is None:
         return []

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 import gitlab
 import requests
 
-from gitprovider._remote.operation import Response, BodyError, ForeignOriginError, StatusError, normal_origin, origin
+from gitprovider._remote.operation import BodyError, ForeignOriginError, Response, StatusError, normal_origin, origin
 from gitprovider.checks import check_bool, check_seconds, refuse
 from gitprovider.gitlab.auth import Credential
 from gitprovider.gitlab.endpoints import GRAPHQL

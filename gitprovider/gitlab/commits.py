@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gitprovider._core.operation import Operation
-from gitprovider._remote.operation import RemoteOperation, StatusError
 from gitprovider._remote.json_reader import JsonReader
+from gitprovider._remote.operation import RemoteOperation, StatusError
 from gitprovider.checks import refuse
 from gitprovider.contract import TreeEntry
 from gitprovider.errors import (

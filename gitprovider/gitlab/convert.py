@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from gitprovider._remote.operation import Response, BodyError
 from gitprovider._remote.json_reader import JsonReader
+from gitprovider._remote.operation import BodyError, Response
 from gitprovider.gitlab.errors import GraphQLError
 from gitprovider.models import Branch, Commit, PullRequest, PullRequestState, Repo
 

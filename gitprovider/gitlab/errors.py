@@ -1,4 +1,4 @@
-"""What GitLab's refusals mean: one table, the first row that fits decides. Each row cites a fact of tests/hosts."""
+"""What GitLab's refusals mean: one table, the first row that fits decides. Each row cites a recorded fact."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import gitlab
 
 from gitprovider._remote.errors import ErrorRule, with_hint
-from gitprovider._remote.operation import Response, RemoteOperation, StatusError, transport_error
+from gitprovider._remote.operation import RemoteOperation, Response, StatusError, transport_error
 from gitprovider.errors import (
     AlreadyExistsError,
     AuthenticationError,
@@ -88,7 +88,9 @@ TABLE: tuple[ErrorRule, ...] = (
             "GitLab answers 401 to a user who may not merge into the target branch; the token itself is good"
         ),
     ),
-    ErrorRule("gl-unauthorized", (401,), AuthenticationError, error_kwargs=with_hint("the token must have the scope api")),
+    ErrorRule(
+        "gl-unauthorized", (401,), AuthenticationError, error_kwargs=with_hint("the token must have the scope api")
+    ),
     ErrorRule(
         "gl-insufficient-scope",
         (403,),
@@ -118,7 +120,9 @@ TABLE: tuple[ErrorRule, ...] = (
         "gl-forbidden",
         (403,),
         PermissionDeniedError,
-        error_kwargs=with_hint("the role is too low, the project is archived, or the feature is turned off in its settings"),
+        error_kwargs=with_hint(
+            "the role is too low, the project is archived, or the feature is turned off in its settings"
+        ),
     ),
     # create_repo
     ErrorRule(
@@ -136,7 +140,9 @@ TABLE: tuple[ErrorRule, ...] = (
         ProviderUnavailableError,
         endpoint=PROJECTS,
         text=r"Failed to create repository",
-        error_kwargs=with_hint("GitLab could not make the repository on its disk, and may have left the project", **_UNKNOWN),
+        error_kwargs=with_hint(
+            "GitLab could not make the repository on its disk, and may have left the project", **_UNKNOWN
+        ),
     ),
     ErrorRule(
         "gl-namespace-invalid",
@@ -202,7 +208,9 @@ TABLE: tuple[ErrorRule, ...] = (
         text=r"directory with this name|directory traversal|invalid path|file path",
     ),
     # open_pull_request
-    ErrorRule("gl-mr-exists", (409,), AlreadyExistsError, endpoint=MERGE_REQUESTS, text=r"open merge request already exists"),
+    ErrorRule(
+        "gl-mr-exists", (409,), AlreadyExistsError, endpoint=MERGE_REQUESTS, text=r"open merge request already exists"
+    ),
     ErrorRule(
         "gl-mr-source-missing",
         (400, 404, 422),
@@ -254,9 +262,13 @@ TABLE: tuple[ErrorRule, ...] = (
     ),
     ErrorRule("gl-not-found", (404, 410), NotFoundError),
     ErrorRule("gl-conflict", (409,), ConflictError),
-    ErrorRule("gl-server-error", (500, 502, 503, 504, *range(520, 531)), ProviderUnavailableError, error_kwargs=_UNKNOWN),
+    ErrorRule(
+        "gl-server-error", (500, 502, 503, 504, *range(520, 531)), ProviderUnavailableError, error_kwargs=_UNKNOWN
+    ),
     # 501 and its like do not pass by themselves.
-    ErrorRule("gl-not-implemented", range(500, 600), ProviderUnavailableError, error_kwargs={**_UNKNOWN, "transient": False}),
+    ErrorRule(
+        "gl-not-implemented", range(500, 600), ProviderUnavailableError, error_kwargs={**_UNKNOWN, "transient": False}
+    ),
     ErrorRule("gl-bad-request", range(400, 500), InvalidRequestError),
 )
 
@@ -293,7 +305,9 @@ def refusal(response: Response, endpoint: str) -> GitProviderError:
                 retry_after=retry_after(response),
                 **row.known,
             )
-    return UnexpectedResponseError(message, status=response.status, request_id=response.request_id, outcome=Outcome.UNKNOWN)
+    return UnexpectedResponseError(
+        message, status=response.status, request_id=response.request_id, outcome=Outcome.UNKNOWN
+    )
 
 
 def _graphql(exc: GraphQLError) -> GitProviderError:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gitprovider._core.operation import Operation
-from gitprovider._remote.operation import RemoteOperation, StatusError
 from gitprovider._remote.json_reader import JsonReader
+from gitprovider._remote.operation import RemoteOperation, StatusError
 from gitprovider.errors import (
     ConflictError,
     GitProviderError,

@@ -7,8 +7,8 @@ it was. The steps, each of which leaves at least that: bridge made, old rule dro
 
 from __future__ import annotations
 
-from gitprovider._remote.operation import PAGE_SIZE, Response, RemoteOperation, StatusError, read_pages
 from gitprovider._remote.json_reader import JsonReader
+from gitprovider._remote.operation import PAGE_SIZE, RemoteOperation, Response, StatusError, read_pages
 from gitprovider.errors import AlreadyExistsError, PermissionDeniedError
 from gitprovider.gitlab import convert, protection
 from gitprovider.gitlab.client import GitLabClient

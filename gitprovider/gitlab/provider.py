@@ -11,9 +11,9 @@ import gitlab
 
 from gitprovider import checks
 from gitprovider import mutations as arguments
-from gitprovider._remote.operation import PAGE_SIZE, Response, RemoteOperation, StatusError, read_pages
-from gitprovider._remote.provider import RemoteProvider
 from gitprovider._remote.json_reader import JsonReader
+from gitprovider._remote.operation import PAGE_SIZE, RemoteOperation, Response, StatusError, read_pages
+from gitprovider._remote.provider import RemoteProvider
 from gitprovider.contract import TreeEntry
 from gitprovider.errors import (
     GitProviderError,

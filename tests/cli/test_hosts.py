@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from gitprovider import Intent
-from gitprovider.fakes.faults import Fault, FaultScript, FaultyHost, Journal
-from gitprovider.fakes.github.server import GitHubFace
-from gitprovider.fakes.gitlab.server import GitLabFace, most_permissive
+from gitprovider.fakes.faults import Fault, FaultScript, FaultyHost, RequestLog
+from gitprovider.fakes.github.server import FakeGitHub
+from gitprovider.fakes.gitlab.server import FakeGitLab, most_permissive
 from gitprovider.fakes.host import Host, Request, Response
 from gitprovider.fakes.serve import serving
 from gitprovider.local import Forge, LocalProvider
@@ -27,22 +27,22 @@ HOSTS = ["github", "gitlab-free", "gitlab-premium"]
 
 
 @contextmanager
-def served(host: str, forge: Forge, script: FaultScript | None = None) -> Iterator[tuple[list[str], Journal]]:
-    """A face over a forge on a loopback port: the options that lead there, and what it was sent."""
-    face: Any
+def served(host: str, forge: Forge, script: FaultScript | None = None) -> Iterator[tuple[list[str], RequestLog]]:
+    """A fake over a forge on a loopback port: the options that lead there, and what it was sent."""
+    fake: Any
     if host == "github":
-        face = GitHubFace(forge, token=TOKEN, lag=1, ref_lag=1, mergeable_after=3)
+        fake = FakeGitHub(forge, token=TOKEN, lag=1, ref_lag=1, mergeable_after=3)
     else:
         tier: Any = host.partition("-")[2]
-        face = GitLabFace(forge, token=TOKEN, tier=tier, mergeable_after=3)
-        face.branch_lag = 1
-    journal = Journal()
-    with serving(FaultyHost(face, journal, script or FaultScript())) as url:
-        yield ["--provider", host.partition("-")[0], "--url", url], journal
+        fake = FakeGitLab(forge, token=TOKEN, tier=tier, mergeable_after=3)
+        fake.branch_lag = 1
+    request_log = RequestLog()
+    with serving(FaultyHost(fake, request_log, script or FaultScript())) as url:
+        yield ["--provider", host.partition("-")[0], "--url", url], request_log
 
 
 def forge_for(host: str, root: Path) -> Forge:
-    return Forge(root, combine=GitHubFace.combine if host == "github" else most_permissive)
+    return Forge(root, combine=FakeGitHub.combine if host == "github" else most_permissive)
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +67,7 @@ def test_bootstrap_ends_in_the_same_tree_on_every_host(run: Run, tmp_path: Path,
     command = ["--json", "bootstrap", "acme/widgets", "--from", "project", "--pull-request"]
 
     here = run("--root", str(tmp_path / "local"), *command)
-    with served(host, forge_for(host, tmp_path / "served")) as (options, journal):
+    with served(host, forge_for(host, tmp_path / "served")) as (options, request_log):
         there = run(*options, *command)
 
     assert here.document["ok"]
@@ -80,7 +80,7 @@ def test_bootstrap_ends_in_the_same_tree_on_every_host(run: Run, tmp_path: Path,
         rules = remote.protection("acme/widgets", "main")
         assert rules is not None
         assert rules.require_pull_request
-    took_effect = [(entry.method, entry.path, entry.body) for entry in journal.mutations() if entry.effect]
+    took_effect = [(entry.method, entry.path, entry.body) for entry in request_log.mutations() if entry.effect]
     assert len(took_effect) == len(set(took_effect))
     assert [step["status"] for step in there.document["steps"]] == ["done"] * 8
 
@@ -90,15 +90,15 @@ def test_bootstrap_again_sends_no_mutation(run: Run, tmp_path: Path, host: str) 
     """Over a finished repository the command only reads."""
     (tmp_path / "project").mkdir()
     (tmp_path / "project/f").write_text("x\n")
-    with served(host, forge_for(host, tmp_path / "served")) as (options, journal):
+    with served(host, forge_for(host, tmp_path / "served")) as (options, request_log):
         command = [*options, "--json", "bootstrap", "acme/widgets", "--from", "project", "--pull-request"]
         assert run(*command).code == 0
-        journal.clear()
+        request_log.clear()
 
         again = run(*command)
 
         assert {step["status"] for step in again.document["steps"]} == {"already there"}
-        assert journal.mutations() == []
+        assert request_log.mutations() == []
 
 
 @pytest.mark.parametrize("retries", [0, 2])
@@ -107,10 +107,10 @@ def test_retries_is_the_number_of_further_tries(run: Run, tmp_path: Path, host: 
     """--retries N on a host that is down for good: one try and N more, and the envelope says how many."""
     script = FaultScript()
     script.add(Fault(kind="status", status=503, times=None))
-    with served(host, forge_for(host, tmp_path), script) as (options, journal):
+    with served(host, forge_for(host, tmp_path), script) as (options, request_log):
         ran = run(*options, "--json", "--retries", str(retries), "get-repo", "acme/widgets")
 
-    assert (ran.code, ran.error["attempts"], len(journal.entries)) == (7, retries + 1, retries + 1)
+    assert (ran.code, ran.error["attempts"], len(request_log.entries)) == (7, retries + 1, retries + 1)
 
 
 @pytest.mark.parametrize("host", ["github", "gitlab-free"])
@@ -120,7 +120,7 @@ def test_a_lost_answer_is_resolved_from_the_printed_envelope(run: Run, tmp_path:
     forge.create_repo("acme/widgets", auto_init=True)
     script = FaultScript()
     script.add(Fault(kind="reset", method="POST", when="after"))
-    with served(host, forge, script) as (options, journal):
+    with served(host, forge, script) as (options, request_log):
         lost = run(
             *options, "--json", "create-branch", "acme/widgets", "x", "--source", forge.head("acme/widgets", "main")
         )
@@ -129,7 +129,7 @@ def test_a_lost_answer_is_resolved_from_the_printed_envelope(run: Run, tmp_path:
 
         assert (lost.code, lost.error["outcome"]) == (8, "unknown")
         assert (found.code, found.document["verdict"], found.document["value"]["name"]) == (0, "applied", "x")
-        assert len([entry for entry in journal.mutations() if entry.method == "POST"]) == 1
+        assert len([entry for entry in request_log.mutations() if entry.method == "POST"]) == 1
 
 
 def test_a_wrong_token_is_exit_code_4_and_not_printed(

@@ -1,4 +1,4 @@
-"""The contract suite on the coroutines: a blocking face of them, one loop in a thread of its own for all cases."""
+"""The contract suite on the coroutines: a blocking fake of them, one loop in a thread of its own for all cases."""
 
 from __future__ import annotations
 

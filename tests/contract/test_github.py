@@ -18,14 +18,14 @@ from tests.rigs import GitHubRig, github_rig
 
 @pytest.fixture(scope="class")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubRig]:
-    """A face that answers at once."""
+    """A fake that answers at once."""
     with github_rig(tmp_path_factory.mktemp("forge")) as rig:
         yield rig
 
 
 @pytest.fixture(scope="class")
 def computing_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubRig]:
-    """A face that computes for three reads at each new head and base."""
+    """A fake that computes for three reads at each new head and base."""
     with github_rig(tmp_path_factory.mktemp("forge"), mergeable_after=3) as rig:
         yield rig
 

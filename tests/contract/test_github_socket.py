@@ -12,7 +12,7 @@ from tests.rigs import GitHubRig, github_socket_rig
 
 @pytest.fixture(scope="class")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubRig]:
-    """A face that is served."""
+    """A fake that is served."""
     with github_socket_rig(tmp_path_factory.mktemp("forge")) as rig:
         yield rig
 

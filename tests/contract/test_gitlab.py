@@ -19,21 +19,21 @@ from tests.rigs import GitLabRig, gitlab_rig
 
 @pytest.fixture(scope="class")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitLabRig]:
-    """A face of the Free tier."""
+    """A fake of the Free tier."""
     with gitlab_rig(tmp_path_factory.mktemp("forge")) as rig:
         yield rig
 
 
 @pytest.fixture(scope="class")
 def premium_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitLabRig]:
-    """A face of the Premium tier."""
+    """A fake of the Premium tier."""
     with gitlab_rig(tmp_path_factory.mktemp("forge"), tier="premium") as rig:
         yield rig
 
 
 @pytest.fixture(scope="class")
 def computing_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitLabRig]:
-    """A face that computes for three reads at each new head."""
+    """A fake that computes for three reads at each new head."""
     with gitlab_rig(tmp_path_factory.mktemp("forge"), mergeable_after=3) as rig:
         yield rig
 

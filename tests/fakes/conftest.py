@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from gitprovider.fakes.github.server import GitHubFace
+from gitprovider.fakes.github.server import FakeGitHub
 from gitprovider.local.forge import Forge
 from tests.fakes.github_hand import Hand
 
 
 @pytest.fixture
 def github_with(tmp_path: Path) -> Callable[..., Hand]:
-    """Build a face with options, over a forge that has ``acme/widgets`` with a README on ``main``."""
+    """Build a fake with options, over a forge that has ``acme/widgets`` with a README on ``main``."""
 
     def build(**options: Any) -> Hand:
-        forge = Forge(tmp_path / "forge", combine=GitHubFace.combine)
+        forge = Forge(tmp_path / "forge", combine=FakeGitHub.combine)
         forge.create_repo("acme/widgets", auto_init=True)
-        return Hand(GitHubFace(forge, **options))
+        return Hand(FakeGitHub(forge, **options))
 
     return build
 

@@ -7,10 +7,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+import gitprovider.fakes
 from gitprovider.fakes.host import Response
 
-PATH = Path(__file__).parent.parent / "hosts" / "facts.jsonl"
-LINES = [json.loads(line) for line in PATH.read_text(encoding="utf-8").splitlines()]
+_TEXT = Path(gitprovider.fakes.__file__).with_name("facts.jsonl").read_text(encoding="utf-8")
+LINES = [json.loads(line) for line in _TEXT.splitlines()]
 FACTS = {fact["id"]: fact for fact in LINES}
 
 _TYPES = {"str": str, "int": int, "bool": bool, "array": list, "object": dict}

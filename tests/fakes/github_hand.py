@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from gitprovider.fakes.github.server import GitHubFace
+from gitprovider.fakes.github.server import FakeGitHub
 from gitprovider.fakes.host import Host, Request, Response
 from tests.fakes import facts
 
@@ -15,12 +15,12 @@ ORIGIN = "https://api.github.com"
 
 
 class Hand:
-    """Sends requests to a face, ``via`` a host before it where one is given. ``last`` is the latest answer."""
+    """Sends requests to a fake, ``via`` a host before it where one is given. ``last`` is the latest answer."""
 
-    def __init__(self, face: GitHubFace, token: str | None = None, via: Host | None = None) -> None:
-        self.face = face
-        self.host = face if via is None else via
-        self.token = face.token if token is None else token
+    def __init__(self, fake: FakeGitHub, token: str | None = None, via: Host | None = None) -> None:
+        self.fake = fake
+        self.host = fake if via is None else via
+        self.token = fake.token if token is None else token
         self.seen: list[tuple[Request, Response]] = []
 
     @property

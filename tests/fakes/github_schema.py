@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from githubkit.compat import GitHubModel
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from gitprovider.fakes.host import Face, Request, Response
+from gitprovider.fakes.host import FakeServer, Request, Response
 
 # Before any model is made: a subclass takes its parent's configuration when it is.
 GitHubModel.model_config["extra"] = "forbid"
@@ -105,24 +105,24 @@ DISAGREEMENTS = (
 
 
 class SchemaHost:
-    """A face whose every exchange is held against the schema. ``problems`` is what did not fit.
+    """A fake whose every exchange is held against the schema. ``problems`` is what did not fit.
 
     Attributes:
         covered: the endpoints that have answered with success.
         unused: the disagreements that have not been met.
     """
 
-    def __init__(self, face: Face) -> None:
-        self.face = face
+    def __init__(self, fake: FakeServer) -> None:
+        self.fake = fake
         self.problems: list[str] = []
         self.covered: set[tuple[str, str]] = set()
         self.unused = set(DISAGREEMENTS)
 
     def endpoint(self, request: Request) -> str:
-        return self.face.endpoint(request)
+        return self.fake.endpoint(request)
 
     def handle(self, request: Request) -> Response:
-        answer = self.face.handle(request)
+        answer = self.fake.handle(request)
         template = self.endpoint(request).replace("/repositories/{id}", _R)
         schema = SCHEMAS.get((request.method, template))
         if answer.status < 300:

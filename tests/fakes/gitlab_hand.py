@@ -1,4 +1,4 @@
-"""A hand at the GitLab face: sends requests as a client would, and reads what comes back."""
+"""A hand at the GitLab fake: sends requests as a client would, and reads what comes back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from gitprovider.fakes.faults import FaultyHost
-from gitprovider.fakes.gitlab.server import GitLabFace, most_permissive
+from gitprovider.fakes.gitlab.server import FakeGitLab, most_permissive
 from gitprovider.fakes.host import Request
 from gitprovider.local.forge import Forge
 
@@ -34,12 +34,12 @@ class Said:
 
 
 class Hand:
-    """Sends requests to a face, with its token unless another header is given."""
+    """Sends requests to a fake, with its token unless another header is given."""
 
-    def __init__(self, face: GitLabFace) -> None:
-        self.face = face
-        self.forge = face.forge
-        self.host = FaultyHost(face)
+    def __init__(self, fake: FakeGitLab) -> None:
+        self.fake = fake
+        self.forge = fake.forge
+        self.host = FaultyHost(fake)
 
     def send(
         self,
@@ -52,9 +52,9 @@ class Hand:
         origin: str = ORIGIN,
     ) -> Said:
         """One request; ``path`` is below the API unless it starts with ``//``, and is encoded already."""
-        target = path[1:] if path.startswith("//") else f"{self.face.prefix}/api/v4{path}"
+        target = path[1:] if path.startswith("//") else f"{self.fake.prefix}/api/v4{path}"
         url = f"{origin}{target}" + (f"?{urlencode(query)}" if query else "")
-        sent = {"PRIVATE-TOKEN": self.face.token} if headers is None else headers
+        sent = {"PRIVATE-TOKEN": self.fake.token} if headers is None else headers
         data = b"" if body is None else json.dumps(body).encode()
         answer = self.host.handle(Request.of(method, url, sent, data))
         try:
@@ -69,12 +69,12 @@ class Hand:
 
     def graphql(self, query: str, **variables: Any) -> Said:
         """One GraphQL request."""
-        return self.send("POST", f"/{self.face.prefix}/api/graphql", {"query": query, "variables": variables})
+        return self.send("POST", f"/{self.fake.prefix}/api/graphql", {"query": query, "variables": variables})
 
     # what is given
 
     def given_repo(self, files: dict[str, bytes] | None = None, *, path: str = REPO) -> str:
-        """A project with one commit on main, made without the face; its head."""
+        """A project with one commit on main, made without the fake; its head."""
         self.forge.create_repo(path)
         return self.given_commit("main", {"README.md": b"hello\n"} if files is None else files, path=path)
 
@@ -115,5 +115,5 @@ class Hand:
 
 
 def a_hand(root: pathlib.Path, **options: Any) -> Hand:
-    """A hand at a new face over a new forge."""
-    return Hand(GitLabFace(Forge(root / "forge", combine=most_permissive), **options))
+    """A hand at a new fake over a new forge."""
+    return Hand(FakeGitLab(Forge(root / "forge", combine=most_permissive), **options))

@@ -1,10 +1,12 @@
-"""The recorded facts: well formed, and each of GitHub's is cited where the code claims it."""
+"""The recorded facts are well formed, and the code cites each of them."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from pathlib import Path
+
+import pytest
 
 import gitprovider
 from gitprovider.fakes.github.answers import REFUSALS
@@ -40,11 +42,12 @@ def test_facts_have_their_fields() -> None:
     assert incomplete == []
 
 
-def test_every_fact_of_github_is_cited_and_every_citation_is_a_fact() -> None:
-    """By the face, or by a row of the translation."""
-    known = {name for name, fact in FACTS.items() if fact["host"] == "github"}
+@pytest.mark.parametrize(("host", "prefix"), [("github", "gh"), ("gitlab", "gl")])
+def test_every_fact_is_cited_and_every_citation_is_a_fact(host: str, prefix: str) -> None:
+    """The fake or a rule of the error-mapping table cites it."""
+    known = {name for name, fact in FACTS.items() if fact["host"] == host}
 
-    assert cited("gh", "fakes", "github") ^ known == set()
+    assert cited(prefix, f"fakes/{host}", host) ^ known == set()
 
 
 def test_a_refusal_has_the_words_of_its_fact() -> None:

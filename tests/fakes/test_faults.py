@@ -1,4 +1,4 @@
-"""The journal and the fault script, by themselves and in front of a face of one counter."""
+"""The request log and the fault script, by themselves and in front of a fake of one counter."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gitprovider.fakes.host import Request, Response
 
 
 class Counter:
-    """A face with one endpoint, whose every POST takes effect."""
+    """A fake with one endpoint, whose every POST takes effect."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -39,47 +39,47 @@ def post(name: str = "a") -> Request:
     return Request.of("POST", f"https://host.example/counter/{name}?x=1", {"Accept": "*/*"}, b"{}")
 
 
-def test_the_journal_keeps_what_was_asked_and_answered() -> None:
+def test_the_request_log_keeps_what_was_asked_and_answered() -> None:
     """An entry has the decoded path, the template, the query, the headers, the body, the status and the fact."""
     host = FaultyHost(Counter())
 
     host.handle(post("a%2Fb"))
 
-    (entry,) = host.journal.entries
+    (entry,) = host.request_log.entries
     assert (entry.method, entry.path, entry.endpoint) == ("POST", "/counter/a/b", "/counter/{name}")
     assert (entry.query, entry.headers, entry.body) == ({"x": "1"}, {"accept": "*/*"}, b"{}")
     assert (entry.status, entry.effect, entry.fault, entry.fact) == (200, True, None, "counter")
 
 
 @pytest.mark.parametrize("kind", ["status", "html", "shape", "redirect", "reset", "timeout", "cut"])
-def test_a_fault_before_the_effect_keeps_the_request_from_the_face(kind: FaultKind) -> None:
-    """Whatever the fault, nothing is counted, and the journal says that there was no effect."""
-    face = Counter()
-    host = FaultyHost(face, script=FaultScript(Fault(kind=kind, when="before")))
+def test_a_fault_before_the_effect_keeps_the_request_from_the_fake(kind: FaultKind) -> None:
+    """Whatever the fault, nothing is counted, and the request log says that there was no effect."""
+    fake = Counter()
+    host = FaultyHost(fake, script=FaultScript(Fault(kind=kind, when="before")))
 
     with suppress(TransportFault):
         host.handle(post())
 
-    assert face.count == 0
-    (entry,) = host.journal.entries
+    assert fake.count == 0
+    (entry,) = host.request_log.entries
     assert (entry.effect, entry.fault, entry.fact) == (False, kind, "")
 
 
 @pytest.mark.parametrize("kind", ["status", "html", "shape", "redirect", "reset", "timeout", "cut"])
 def test_a_fault_after_the_effect_loses_only_the_answer(kind: FaultKind) -> None:
-    """The face has done its work, and the journal knows it although the caller does not."""
-    face = Counter()
-    host = FaultyHost(face, script=FaultScript(Fault(kind=kind, when="after")))
+    """The fake has done its work, and the request log knows it although the caller does not."""
+    fake = Counter()
+    host = FaultyHost(fake, script=FaultScript(Fault(kind=kind, when="after")))
 
     with suppress(TransportFault):
         host.handle(post())
 
-    assert face.count == 1
-    assert host.journal.entries[0].effect
+    assert fake.count == 1
+    assert host.request_log.entries[0].effect
 
 
 @pytest.mark.parametrize("kind", ["reset", "timeout", "cut"])
-def test_a_transport_fault_leaves_no_status_in_the_journal(kind: FaultKind) -> None:
+def test_a_transport_fault_leaves_no_status_in_the_request_log(kind: FaultKind) -> None:
     """No whole answer reached the caller, so there is no status that it was told."""
     host = FaultyHost(Counter(), script=FaultScript(Fault(kind=kind)))
 
@@ -87,11 +87,11 @@ def test_a_transport_fault_leaves_no_status_in_the_journal(kind: FaultKind) -> N
         host.handle(post())
 
     assert caught.value.kind == kind
-    assert host.journal.entries[0].status is None
+    assert host.request_log.entries[0].status is None
 
 
 def test_a_status_fault_has_its_status_headers_and_body() -> None:
-    """The answer is the fault's, with the face's other headers kept."""
+    """The answer is the fault's, with the fake's other headers kept."""
     fault = Fault(kind="status", status=429, headers={"Retry-After": "7"}, body=b"slow down", when="after")
     host = FaultyHost(Counter(), script=FaultScript(fault))
 
@@ -103,7 +103,7 @@ def test_a_status_fault_has_its_status_headers_and_body() -> None:
 
 @pytest.mark.parametrize(("body", "shape"), [(b'{"a": 1}', list), (b"[1]", dict)])
 def test_a_shape_fault_answers_json_of_another_shape(body: bytes, shape: type) -> None:
-    """An object becomes a list and a list an object; the status stays what the face said."""
+    """An object becomes a list and a list an object; the status stays what the fake said."""
 
     class Fixed(Counter):
         def handle(self, request: Request) -> Response:
@@ -151,7 +151,7 @@ def test_a_fault_counts_only_the_requests_that_it_matches() -> None:
 
 
 def test_a_delay_lets_the_real_answer_through() -> None:
-    """The wait goes through the given sleep, and the answer is the face's own."""
+    """The wait goes through the given sleep, and the answer is the fake's own."""
     slept: list[float] = []
     host = FaultyHost(Counter(), script=FaultScript(Fault(kind="delay", delay=2.5)), sleep=slept.append)
 
@@ -185,10 +185,10 @@ def test_what_counts_as_a_mutation(method: str, path: str, body: bytes, is_mutat
 
     host.handle(Request.of(method, f"https://host.example{path}", {}, body))
 
-    assert bool(host.journal.mutations()) is is_mutation
+    assert bool(host.request_log.mutations()) is is_mutation
 
 
-def test_many_threads_are_journalled_once_each() -> None:
+def test_many_threads_are_recorded_once_each() -> None:
     """Of 400 requests from eight threads each has its entry, and a fault for one strikes exactly one."""
     host = FaultyHost(Counter(), script=FaultScript(Fault(kind="status", nth=200)))
 
@@ -202,5 +202,5 @@ def test_many_threads_are_journalled_once_each() -> None:
     for thread in threads:
         thread.join()
 
-    assert len(host.journal) == 400
-    assert [entry.fault for entry in host.journal.entries].count("status") == 1
+    assert len(host.request_log) == 400
+    assert [entry.fault for entry in host.request_log.entries].count("status") == 1

@@ -1,4 +1,4 @@
-"""The GitHub face against GitHub's published schema, over a play in which every endpoint answers."""
+"""The GitHub fake against GitHub's published schema, over a play in which every endpoint answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import responses
 
 from gitprovider.fakes.github.rules import KEY as RULESETS
-from gitprovider.fakes.github.server import App, GitHubFace
+from gitprovider.fakes.github.server import App, FakeGitHub
 from gitprovider.fakes.mount import mount
 from gitprovider.github import GitHubProvider
 from gitprovider.local.forge import Forge
@@ -26,7 +26,7 @@ from gitprovider.models import (
 )
 from tests.fakes.github_hand import PROTECTION, REVIEWS, Hand, encoded
 from tests.fakes.github_schema import SCHEMAS, SchemaHost
-from tests.fakes.test_github_face import claim
+from tests.fakes.test_github import claim
 
 R = "/repos/acme/widgets"
 
@@ -51,7 +51,7 @@ def play(hub: Hand, app: Hand) -> None:
     branches_and_objects(hub)
     protection(hub)
     pulls(hub)
-    hub.face.forge.rename_repo("acme/gadgets", "acme/gizmos")
+    hub.fake.forge.rename_repo("acme/gadgets", "acme/gizmos")
     hub.send("POST", "/repos/acme/gadgets/git/refs", {"ref": "refs/heads/x", "sha": "0" * 40})
 
 
@@ -103,7 +103,7 @@ def protection(hub: Hand) -> None:
     hub.send("PUT", url, {})
     hub.send("DELETE", url)
     kinds = [{"type": "creation"}, {"type": "deletion"}, {"type": "non_fast_forward"}, {"type": "required_signatures"}]
-    hub.face.forge.update_repo("acme/widgets", settings={RULESETS: [{"pattern": "release/*", "rules": kinds}]})
+    hub.fake.forge.update_repo("acme/widgets", settings={RULESETS: [{"pattern": "release/*", "rules": kinds}]})
     hub.get(f"{R}/rules/branches/release/1")
 
 
@@ -129,12 +129,12 @@ def pulls(hub: Hand) -> None:
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> SchemaHost:
     """The play, played once: the schema's models take a second to load."""
-    forge = Forge(tmp_path_factory.mktemp("forge"), combine=GitHubFace.combine)
+    forge = Forge(tmp_path_factory.mktemp("forge"), combine=FakeGitHub.combine)
     forge.create_repo("acme/widgets", auto_init=True)
-    face = GitHubFace(forge, app=App(installations={101: "acme", 102: "octocat"}))
-    host = SchemaHost(face)
+    fake = FakeGitHub(forge, app=App(installations={101: "acme", 102: "octocat"}))
+    host = SchemaHost(fake)
     jwt = claim(1, datetime.now(UTC) + timedelta(minutes=5))
-    play(Hand(face, via=host), Hand(face, token=jwt, via=host))
+    play(Hand(fake, via=host), Hand(fake, token=jwt, via=host))
     return host
 
 
@@ -145,22 +145,22 @@ def test_every_exchange_fits_the_published_schema(played: SchemaHost) -> None:
 
 def test_every_endpoint_has_been_held_against_its_schema(played: SchemaHost) -> None:
     """A new endpoint without a schema, or one that never answered with success, is missing here."""
-    assert set(GitHubFace.templates()) == set(SCHEMAS) == played.covered
+    assert set(FakeGitHub.templates()) == set(SCHEMAS) == played.covered
 
 
 def test_no_disagreement_is_listed_in_vain(played: SchemaHost) -> None:
-    """Once the schema or the face has changed, its line goes."""
+    """Once the schema or the fake has changed, its line goes."""
     assert sorted(played.unused) == []
 
 
 def test_what_the_provider_sends_fits_the_published_schema(tmp_path: Path) -> None:
     """All eight operations with every option, into an empty repository and beyond: each request is one of GitHub's."""
-    face = GitHubFace(Forge(tmp_path, combine=GitHubFace.combine))
-    host = SchemaHost(face)
+    fake = FakeGitHub(Forge(tmp_path, combine=FakeGitHub.combine))
+    host = SchemaHost(fake)
     rules = BranchProtection(required_approvals=1, required_checks=("ci",), require_linear_history=True)
     changes = [PutFile(path="a.bin", content=b"\xff"), PutFile(path="b.sh", content="x", executable=True)]
-    with responses.RequestsMock() as mocked, GitHubProvider(face.token) as provider:
-        mount(host, mocked, face.base)
+    with responses.RequestsMock() as mocked, GitHubProvider(fake.token) as provider:
+        mount(host, mocked, fake.base)
         for visibility in (Visibility.PRIVATE, Visibility.PUBLIC):
             provider.create_repo(f"acme/{visibility}", description="D", visibility=visibility)
             provider.create_repo(f"octocat/{visibility}", description="D", visibility=visibility, auto_init=True)

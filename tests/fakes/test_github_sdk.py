@@ -1,4 +1,4 @@
-"""PyGithub as it ships, used by hand against the face: mounted on ``responses``, and over a loopback port."""
+"""PyGithub as it ships, used by hand against the fake: mounted on ``responses``, and over a loopback port."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tests.fakes.github_hand import Hand
 
 @pytest.fixture(params=["mounted", "served"])
 def client(request: pytest.FixtureRequest, github_with: Callable[..., Hand]) -> Iterator[github.Github]:
-    face = github_with().face
+    fake = github_with().fake
     with ExitStack() as stack:
         if request.param == "mounted":
             url = "https://api.github.com"
-            mount(face, stack.enter_context(responses.RequestsMock()), url)
+            mount(fake, stack.enter_context(responses.RequestsMock()), url)
         else:
-            url = stack.enter_context(serving(FaultyHost(face)))
-        auth = github.Auth.Token(face.token)
+            url = stack.enter_context(serving(FaultyHost(fake)))
+        auth = github.Auth.Token(fake.token)
         with github.Github(auth=auth, base_url=url, seconds_between_requests=0, seconds_between_writes=0) as client:
             yield client
 
@@ -96,7 +96,7 @@ def test_refusals_are_the_exceptions_that_the_sdk_has_for_them(client: github.Gi
 def test_a_wrong_token_is_the_sdks_bad_credentials(github_with: Callable[..., Hand]) -> None:
     """401 becomes BadCredentialsException."""
     with responses.RequestsMock() as mocked:
-        mount(github_with().face, mocked, "https://api.github.com")
+        mount(github_with().fake, mocked, "https://api.github.com")
         with (
             github.Github(auth=github.Auth.Token("ghp_wrong")) as client,
             pytest.raises(github.BadCredentialsException),

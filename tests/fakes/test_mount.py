@@ -30,9 +30,9 @@ def test_every_verb_below_the_base_url_reaches_the_host(rsps: responses.Requests
     for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
         requests.request(method, "https://host.example:443/api/counter?n=1", json={"a": 1}, timeout=5)
 
-    assert [entry.method for entry in host.journal.entries] == ["GET", "POST", "PUT", "PATCH", "DELETE"]
-    assert {entry.body for entry in host.journal.entries} == {b'{"a": 1}'}
-    assert {entry.query["n"] for entry in host.journal.entries} == {"1"}
+    assert [entry.method for entry in host.request_log.entries] == ["GET", "POST", "PUT", "PATCH", "DELETE"]
+    assert {entry.body for entry in host.request_log.entries} == {b'{"a": 1}'}
+    assert {entry.query["n"] for entry in host.request_log.entries} == {"1"}
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_another_url_does_not_reach_the_host(rsps: responses.RequestsMock, url: 
     with pytest.raises(requests.ConnectionError):
         requests.get(url, timeout=5)
 
-    assert len(host.journal) == 0
+    assert len(host.request_log) == 0
 
 
 def test_status_headers_and_body_come_back(rsps: responses.RequestsMock) -> None:

@@ -40,7 +40,7 @@ def test_a_served_host_answers_on_one_kept_connection() -> None:
 
 
 def test_the_host_learns_where_the_request_arrived() -> None:
-    """Scheme, host and port are those of the served URL, so that a face can lead its links back."""
+    """Scheme, host and port are those of the served URL, so that a fake can lead its links back."""
     origins: list[str] = []
 
     class Looking(Counter):
@@ -115,7 +115,7 @@ def test_a_stalled_connection_does_not_hold_up_the_end() -> None:
         port = int(url.rsplit(":", 1)[1])
         stalled = socket.create_connection(("127.0.0.1", port))
         stalled.sendall(b"GET /counter/a HTTP/1.1\r\nHost: x\r\n\r\n")
-        while len(host.journal) < 2:
+        while len(host.request_log) < 2:
             threading.Event().wait(0.01)
 
     with stalled:

@@ -1,4 +1,4 @@
-"""A GitHub for one test: the face over a forge, behind a fault script, mounted on ``responses``."""
+"""A GitHub for one test: the fake over a forge, behind a fault script, mounted on ``responses``."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import responses
 
 from gitprovider import Branch, BranchProtection, Commit, DeleteFile, PutFile, RetryOptions
-from gitprovider.fakes.faults import Entry, Fault, FaultyHost
-from gitprovider.fakes.github.server import GitHubFace
+from gitprovider.fakes.faults import Fault, FaultyHost, RecordedRequest
+from gitprovider.fakes.github.server import FakeGitHub
 from gitprovider.fakes.mount import mount
 from gitprovider.fakes.serve import serving
 from gitprovider.github import GitHubProvider
@@ -25,22 +25,22 @@ ABSENT = "0" * 39 + "1"
 
 
 class Hub:
-    """The host, its journal and script, and a provider for it. ``waits`` are the seconds that reads waited."""
+    """The host, its request log and script, and a provider for it. ``waits`` are the seconds that reads waited."""
 
     def __init__(self, root: Path, **knobs: Any) -> None:
-        self.forge = Forge(root, combine=GitHubFace.combine)
-        self.face = GitHubFace(self.forge, **knobs)
-        self.host = FaultyHost(self.face, sleep=lambda seconds: None)
+        self.forge = Forge(root, combine=FakeGitHub.combine)
+        self.fake = FakeGitHub(self.forge, **knobs)
+        self.host = FaultyHost(self.fake, sleep=lambda seconds: None)
         self.waits: list[float] = []
         self.clock = 0.0
-        self.url = self.face.base
+        self.url = self.fake.base
         self.provider = self.connect()
 
     def connect(self, auth: Any = None, **options: Any) -> GitHubProvider:
         """A further provider for the same host."""
         retry = RetryOptions(sleep=self.sleep, clock=lambda: self.clock)
         given: dict[str, Any] = {"base_url": self.url, "retry": retry} | options
-        return GitHubProvider(auth or self.face.token, **given)
+        return GitHubProvider(auth or self.fake.token, **given)
 
     def sleep(self, seconds: float) -> None:
         self.waits.append(seconds)
@@ -78,9 +78,9 @@ class Hub:
     # Seen
 
     @property
-    def sent(self) -> list[Entry]:
+    def sent(self) -> list[RecordedRequest]:
         """Every request so far."""
-        return self.host.journal.entries
+        return self.host.request_log.entries
 
     def calls(self) -> list[str]:
         """Every request so far, as ``METHOD /template`` with the repository's part left out."""

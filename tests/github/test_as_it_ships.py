@@ -17,7 +17,7 @@ from tests.github.hub import REPO, Hub
 def client(hub: Hub) -> Iterator[github.Github]:
     """PyGithub with its defaults, but for the throttle, which sleeps."""
     options: dict[str, Any] = {"seconds_between_requests": None, "seconds_between_writes": None}
-    with github.Github(auth=github.Auth.Token(hub.face.token), base_url=hub.url, **options) as client:
+    with github.Github(auth=github.Auth.Token(hub.fake.token), base_url=hub.url, **options) as client:
         yield client
 
 

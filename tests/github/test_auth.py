@@ -96,14 +96,14 @@ def test_an_auth_of_the_callers_own_is_asked_before_every_operation(hub: Hub) ->
     class Rotating(github.Auth.Token):
         @property
         def token(self) -> str:
-            return hub.face.token if hub.sent else "stale"
+            return hub.fake.token if hub.sent else "stale"
 
     with hub.connect(Rotating("unused")) as provider:
         with pytest.raises(AuthenticationError):
             provider.get_repo(REPO)
         provider.get_repo(REPO)
 
-    assert _headers(hub) == ["token stale", f"token {hub.face.token}"]
+    assert _headers(hub) == ["token stale", f"token {hub.fake.token}"]
 
 
 def test_an_auth_that_fails_is_an_error_of_ours(hub: Hub) -> None:
@@ -299,7 +299,7 @@ def test_an_app_creates_in_organizations_without_asking_who_it_is(hub: Hub, key:
 
 def test_a_bare_installation_token_learns_that_it_is_no_user(hub: Hub) -> None:
     """A token of an Actions run is a str, and GET /user refuses it: organizations are left."""
-    token = hub.face.issue_token("acme")["token"]
+    token = hub.fake.issue_token("acme")["token"]
 
     with hub.connect(token) as provider:
         provider.create_repo("acme/new")

@@ -227,7 +227,7 @@ def test_a_look_at_a_tree_that_is_cut_short_is_an_error(tmp_path: Path) -> None:
 
 def _between(hub: Hub, method: str, action: Callable[[], object]) -> None:
     """Let somebody act just before the host sees the first request of ``method``."""
-    handle = hub.face.handle
+    handle = hub.fake.handle
     done: list[bool] = []
 
     def first(request: Request) -> Response:
@@ -236,7 +236,7 @@ def _between(hub: Hub, method: str, action: Callable[[], object]) -> None:
             action()
         return handle(request)
 
-    hub.face.handle = first  # type: ignore[method-assign]  # a colleague of the test's
+    hub.fake.handle = first  # type: ignore[method-assign]  # a colleague of the test's
 
 
 def test_a_branch_that_moved_meanwhile_is_not_overwritten(hub: Hub) -> None:
@@ -277,7 +277,7 @@ def test_a_first_commit_is_on_the_default_branch_only(empty: Hub) -> None:
         empty.provider.commit_files(EMPTY, "other", [PutFile(path="a", content="a")], message="m")
 
     assert caught.value.argument == "branch"
-    assert empty.host.journal.mutations() == []
+    assert empty.host.request_log.mutations() == []
 
 
 def test_a_default_branch_of_another_name_is_asked_for(empty: Hub) -> None:
@@ -295,7 +295,7 @@ def test_a_first_commit_only_puts(empty: Hub, change: FileChange) -> None:
     with pytest.raises(InvalidRequestError):
         empty.provider.commit_files(EMPTY, "main", [change], message="m")
 
-    assert empty.host.journal.mutations() == []
+    assert empty.host.request_log.mutations() == []
 
 
 def test_an_empty_repository_is_at_no_head(empty: Hub) -> None:
@@ -365,7 +365,7 @@ def test_a_first_commit_that_stands_on_somebody_elses_says_so(empty: Hub, files:
 
     assert (caught.value.outcome, caught.value.actual) == (Outcome.PARTIAL, theirs[0].sha)
     assert caught.value.completed[0].value.sha == empty.forge.head(EMPTY, "main")
-    assert len(empty.host.journal.mutations()) == 1
+    assert len(empty.host.request_log.mutations()) == 1
 
 
 def test_a_ruleset_may_forbid_the_first_commit(empty: Hub) -> None:

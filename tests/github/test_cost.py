@@ -1,4 +1,4 @@
-"""What each operation costs: the requests it makes when nothing fails, counted on the journal."""
+"""What each operation costs: the requests it makes when nothing fails, counted on the request log."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ def _error_of(call: Given, hub: Hub) -> GitProviderError | None:
 
 
 def _changes_asked(hub: Hub) -> Counter[tuple[str, str, bytes]]:
-    return Counter((entry.method, entry.path, entry.body) for entry in hub.host.journal.mutations())
+    return Counter((entry.method, entry.path, entry.body) for entry in hub.host.request_log.mutations())
 
 
 def _shape(state: Any) -> str:

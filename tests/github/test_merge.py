@@ -44,7 +44,7 @@ def _state(hub: Hub, **fields: Any) -> None:
     """Have every read of the pull request show these fields."""
     with hub.provider.sdk() as client:
         _, pull = client.requester.requestJsonAndCheck("GET", f"/repos/{REPO}/pulls/1")
-    hub.host.journal.clear()
+    hub.host.request_log.clear()
     body = json.dumps(pull | fields).encode()
     hub.given_fault(Fault(kind="status", status=200, method="GET", endpoint=r"pulls/\{number\}", body=body, times=None))
 
@@ -86,7 +86,7 @@ def test_words_that_say_why_are_believed(hub: Hub) -> None:
 def test_while_github_computes_only_reads_are_made(hub: Hub) -> None:
     """Once a second, up to the timeout, and the merge is not sent again."""
     pull = hub.given_pull()
-    hub.face.mergeable_after = 3
+    hub.fake.mergeable_after = 3
     _refuse(hub)
 
     reason, _ = _reason(hub, 1, expected_head=pull.head_sha, timeout=10)
@@ -99,7 +99,7 @@ def test_while_github_computes_only_reads_are_made(hub: Hub) -> None:
 def test_the_timeout_ends_the_looking(hub: Hub) -> None:
     """Still computing: PENDING, which may pass."""
     pull = hub.given_pull()
-    hub.face.mergeable_after = 100
+    hub.fake.mergeable_after = 100
     _refuse(hub)
 
     with pytest.raises(NotMergeableError) as caught:
@@ -260,7 +260,7 @@ def test_a_branch_with_later_commits_stays(hub: Hub) -> None:
 def test_a_commit_made_right_after_the_merge_is_not_lost(hub: Hub, pinned: bool) -> None:
     """A pull request's head is frozen by the merge; it is the branch that is looked at."""
     pull = hub.given_pull()
-    handle = hub.face.handle
+    handle = hub.fake.handle
 
     def and_then_push(request: Request) -> Response:
         answer = handle(request)
@@ -268,7 +268,7 @@ def test_a_commit_made_right_after_the_merge_is_not_lost(hub: Hub, pinned: bool)
             hub.given_commit("feature", PutFile(path="late", content="x"))
         return answer
 
-    hub.face.handle = and_then_push  # type: ignore[method-assign]  # a colleague of the test's
+    hub.fake.handle = and_then_push  # type: ignore[method-assign]  # a colleague of the test's
 
     with pytest.raises(HeadMovedError) as caught:
         hub.provider.merge_pull_request(
@@ -284,7 +284,7 @@ def test_a_branch_of_another_repository_stays(hub: Hub) -> None:
     pull = hub.given_pull()
     with hub.provider.sdk() as client:
         _, data = client.requester.requestJsonAndCheck("GET", f"/repos/{REPO}/pulls/1")
-    hub.host.journal.clear()
+    hub.host.request_log.clear()
     data["head"]["repo"] = None
     hub.given_fault(Fault(kind="status", status=200, method="GET", body=json.dumps(data).encode()))
 

@@ -144,7 +144,7 @@ def test_a_lost_answer_is_not_followed_by_a_false_already_exists(hub: Hub) -> No
         hub.provider.create_repo("acme/new")
 
     assert caught.value.outcome is Outcome.UNKNOWN
-    assert len(hub.host.journal.mutations()) == 1
+    assert len(hub.host.request_log.mutations()) == 1
 
 
 @pitfall("GH-X-04")
@@ -379,7 +379,7 @@ def test_a_plan_without_private_repositories_is_not_a_taken_name(hub: Hub) -> No
     with pytest.raises(PermissionDeniedError):
         hub.provider.create_repo("acme/new")
 
-    assert len(hub.host.journal.mutations()) == 1
+    assert len(hub.host.request_log.mutations()) == 1
 
 
 @pitfall("GH-CR-04")
@@ -543,7 +543,7 @@ def test_people_who_were_dropped_are_told(hub: Hub) -> None:
         client.requester.requestJsonAndCheck(
             "PUT", f"/repos/{REPO}/branches/main/protection", input=rule | {"restrictions": people}
         )
-    hub.face.logins = frozenset()
+    hub.fake.logins = frozenset()
 
     with pytest.raises(PermissionDeniedError, match="hubot"):
         hub.provider.protect_branch(REPO, "main")
@@ -557,7 +557,7 @@ def test_three_404s_mean_three_things(tmp_path: Path) -> None:
         assert hub.provider.protection(REPO, "main") is None
         with pytest.raises(NotFoundError):
             hub.provider.protect_branch(REPO, "none")
-        hub.face.admin = False
+        hub.fake.admin = False
         with pytest.raises(PermissionDeniedError):
             hub.provider.protect_branch(REPO, "main")
 
@@ -778,7 +778,7 @@ def test_a_secondary_limit_asks_for_a_minute(feature: Hub, status: int, text: st
 def test_what_github_computes_does_not_stop_the_merge(hub: Hub) -> None:
     """mergeable is null, or says nothing of what is allowed: the merge itself is the question."""
     pull = hub.given_pull()
-    hub.face.mergeable_after = 100
+    hub.fake.mergeable_after = 100
 
     result = hub.provider.merge_pull_request(REPO, pull.number)
 
@@ -849,7 +849,7 @@ def test_no_other_method_is_tried(hub: Hub) -> None:
         hub.provider.merge_pull_request(REPO, pull.number, method=MergeMethod.MERGE)
 
     assert caught.value.reason == "method"
-    assert len(hub.host.journal.mutations()) == 1
+    assert len(hub.host.request_log.mutations()) == 1
 
 
 @pitfall("GH-MG-08")

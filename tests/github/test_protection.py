@@ -46,7 +46,7 @@ EVERYTHING: dict[str, Any] = {
 def _put(hub: Hub, body: dict[str, Any]) -> None:
     with hub.provider.sdk() as client:
         client.requester.requestJsonAndCheck("PUT", PATH, input=body)
-    hub.host.journal.clear()
+    hub.host.request_log.clear()
 
 
 def _get(hub: Hub) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def test_an_answer_that_holds_less_is_partial(hub: Hub, answer: dict[str, Any]) 
 def test_people_that_github_drops_are_told(hub: Hub) -> None:
     """Without write access they fall out of the list silently, and somebody is locked out."""
     _put(hub, EVERYTHING)
-    hub.face.logins = frozenset({"octocat"})
+    hub.fake.logins = frozenset({"octocat"})
 
     with pytest.raises(PermissionDeniedError, match="users hubot") as caught:
         hub.provider.protect_branch(REPO, "main")
@@ -163,7 +163,7 @@ def test_a_wildcards_rule_stops_before_the_write(hub: Hub) -> None:
         hub.provider.protect_branch(REPO, "main")
 
     assert caught.value.outcome is Outcome.NOT_APPLIED
-    assert hub.host.journal.mutations() == []
+    assert hub.host.request_log.mutations() == []
 
 
 @pytest.mark.parametrize("told", [True, False], ids=["told apart", "an older server"])
@@ -262,7 +262,7 @@ def test_a_failed_read_stops_before_the_write(hub: Hub, fault: Any) -> None:
         hub.provider.protect_branch(REPO, "main")
 
     assert caught.value.outcome is Outcome.NOT_APPLIED
-    assert hub.host.journal.mutations() == []
+    assert hub.host.request_log.mutations() == []
 
 
 def test_a_refusal_of_our_own_body_is_no_fault_of_the_caller(hub: Hub) -> None:

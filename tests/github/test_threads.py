@@ -58,12 +58,12 @@ def _work(provider: GitHubProvider, number: int) -> list[str]:
 
 @pytest.mark.usefixtures("switching")
 def test_a_thousand_operations_in_32_threads(wire: Hub) -> None:
-    """No answer reaches another caller, and the journal has every change once."""
+    """No answer reaches another caller, and the request log has every change once."""
     with ThreadPoolExecutor(THREADS) as pool:
         wrong = [text for texts in pool.map(lambda n: _work(wire.provider, n), range(THREADS)) for text in texts]
 
     assert wrong == []
-    sent = Counter((entry.method, entry.path, entry.body) for entry in wire.host.journal.mutations())
+    sent = Counter((entry.method, entry.path, entry.body) for entry in wire.host.request_log.mutations())
     assert set(sent.values()) == {1}
     assert len(sent) == THREADS * ROUNDS * 4  # a branch; a tree, a commit and the move of main
 

@@ -7,7 +7,6 @@ import json
 import pkgutil
 import re
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import github
@@ -21,12 +20,9 @@ from gitprovider._remote.operation import Answer, BodyError, RemoteOperation, St
 from gitprovider.errors import NotMergeableReason, Outcome
 from gitprovider.github import errors as translate
 from gitprovider.redact import printable
+from tests.fakes import facts
 
-FACTS: dict[str, dict[str, Any]] = {
-    fact["id"]: fact
-    for line in (Path(__file__).parent.parent / "hosts" / "facts.jsonl").read_text(encoding="utf-8").splitlines()
-    if (fact := json.loads(line))["host"] == "github"
-}
+FACTS = {name: fact for name, fact in facts.FACTS.items() if fact["host"] == "github"}
 MERGE, REF, PULLS = translate.MERGE, translate.CREATE_REF, translate.PULLS
 USED_UP = {"x_ratelimit_remaining": "0", "x_ratelimit_reset": "1000000000"}
 DENIED, EXISTS, MISSING = errors.PermissionDeniedError, errors.AlreadyExistsError, errors.NotFoundError

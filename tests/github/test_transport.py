@@ -105,7 +105,7 @@ def test_the_lent_client_works(hub: Hub) -> None:
         found = client.get_repo(REPO)
 
     assert found.full_name == REPO
-    assert hub.sent[0].headers["authorization"] == f"token {hub.face.token}"
+    assert hub.sent[0].headers["authorization"] == f"token {hub.fake.token}"
 
 
 @pytest.mark.parametrize("status", [202, 301, 302, 307, 308])
@@ -246,7 +246,7 @@ def test_a_proxy_is_taken_from_the_environment(wire: Hub, monkeypatch: pytest.Mo
 
     with (
         wire.connect(base_url="http://ghe.example.com", allow_http=True) as provider,
-        pytest.raises(NotFoundError),  # the face has no /api/v3
+        pytest.raises(NotFoundError),  # the fake has no /api/v3
     ):
         provider.get_repo(REPO)
 
@@ -317,4 +317,4 @@ def test_the_environment_names_no_file_of_credentials(
 
     wire.provider.get_repo(REPO)
 
-    assert wire.sent[0].headers["authorization"] == f"token {wire.face.token}"
+    assert wire.sent[0].headers["authorization"] == f"token {wire.fake.token}"

@@ -37,7 +37,7 @@ def chosen(changes: Sequence[FileChange], **entries: TreeEntry) -> list[dict[str
 
 
 def sent_actions(world: World) -> list[dict[str, Any]]:
-    bodies = [json.loads(entry.body) for entry in world.journal.mutations()]
+    bodies = [json.loads(entry.body) for entry in world.request_log.mutations()]
     return [action for body in bodies for action in body["actions"]]
 
 
@@ -205,7 +205,7 @@ def test_further_queries_are_by_the_sha(world: World) -> None:
         REPO, "main", [PutFile(path=f"f{number}", content="") for number in range(150)], message="m"
     )
 
-    asked = [json.loads(entry.body)["variables"] for entry in world.journal.entries if "graphql" in entry.path]
+    asked = [json.loads(entry.body)["variables"] for entry in world.request_log.entries if "graphql" in entry.path]
     assert [(one["ref"], one["type"]) for one in asked] == [("main", "HEADS"), (world.head, None)]
 
 
@@ -213,16 +213,16 @@ def test_further_queries_are_by_the_sha(world: World) -> None:
 
 
 def race(world: World, action: Callable[[], object], *, method: str, endpoint: str) -> None:
-    """Do ``action`` once, right before the face answers such a request."""
-    handle = world.face.handle
+    """Do ``action`` once, right before the fake answers such a request."""
+    handle = world.fake.handle
     due = [action]
 
     def racing(request: Request) -> Response:
-        if request.method == method and world.face.endpoint(request).endswith(endpoint) and due:
+        if request.method == method and world.fake.endpoint(request).endswith(endpoint) and due:
             due.pop()()
         return handle(request)
 
-    world.face.handle = racing  # type: ignore[method-assign]  # interposed, not replaced
+    world.fake.handle = racing  # type: ignore[method-assign]  # interposed, not replaced
 
 
 def test_a_commit_on_another_head_than_read_is_partial(world: World) -> None:
@@ -289,7 +289,7 @@ def test_the_author_is_sent_and_nobody_else_is_made_up(world: World) -> None:
         REPO, "main", [PutFile(path="b", content="")], message="m", author=Author(name="Ann", email="ann@example.org")
     )
 
-    bodies = [json.loads(entry.body) for entry in world.journal.mutations()]
+    bodies = [json.loads(entry.body) for entry in world.request_log.mutations()]
     assert "author_name" not in bodies[0]
     assert (bodies[1]["author_name"], bodies[1]["author_email"]) == ("Ann", "ann@example.org")
     assert all("start_branch" not in body and "force" not in body for body in bodies)
@@ -341,7 +341,7 @@ def test_the_default_branch_is_asked_for_where_graphql_does_not_say(world: World
 @pytest.mark.parametrize(
     ("given", "error"),
     [
-        (lambda world: world.face.hidden.add(REPO), NotFoundError),
+        (lambda world: world.fake.hidden.add(REPO), NotFoundError),
         (lambda world: world.forge.rename_repo(REPO, "acme/gadgets"), RepoMovedError),
     ],
 )
@@ -406,7 +406,7 @@ def test_the_intent_says_what_was_to_be(world: World) -> None:
 
 def test_conflict_errors_are_not_confused(provider: GitLabProvider, world: World) -> None:
     """A push rule is a policy, not a moved head."""
-    world.face.commit_message_pattern = "^feat"
+    world.fake.commit_message_pattern = "^feat"
 
     with pytest.raises(PermissionDeniedError, match="does not follow the pattern") as caught:
         provider.commit_files(REPO, "main", [PutFile(path="a", content="")], message="bootstrap")

@@ -48,7 +48,7 @@ def test_a_job_token_is_refused() -> None:
 
 def test_a_revoked_token_is_told_in_the_host_s_words(world: World) -> None:
     """GL-GR-03: python-gitlab keeps the code alone, and drops the sentence."""
-    world.face.credential = "revoked"
+    world.fake.credential = "revoked"
 
     with pytest.raises(AuthenticationError, match="Token was revoked") as caught:
         world.provider().get_repo(REPO)

@@ -117,7 +117,9 @@ def strike(world: World, case: Case, where: tuple[str, str], **known: Any) -> No
 
 def attempts(world: World, where: tuple[str, str]) -> int:
     method, endpoint = where
-    return sum(entry.method == method and bool(re.search(endpoint, entry.endpoint)) for entry in world.journal.entries)
+    return sum(
+        entry.method == method and bool(re.search(endpoint, entry.endpoint)) for entry in world.request_log.entries
+    )
 
 
 @pytest.mark.parametrize("operation", READS)
@@ -129,12 +131,12 @@ def test_a_read_survives_what_passes_and_nothing_else(ready: World, operation: s
 
     if case.retried:
         READS[operation](ready.provider(), ready)
-        assert len(ready.journal) == 4
+        assert len(ready.request_log) == 4
         return
     with pytest.raises(case.error) as caught:
         READS[operation](ready.provider(), ready)
     # A moved repository is looked up once, to say where it is.
-    assert len(ready.journal) == (2 if case.error is RepoMovedError else 1)
+    assert len(ready.request_log) == (2 if case.error is RepoMovedError else 1)
     assert caught.value.attempts == 1
 
 
@@ -148,7 +150,7 @@ def test_a_read_gives_up_after_four_tries(ready: World, operation: str, fault: s
     with pytest.raises(case.error) as caught:
         READS[operation](ready.provider(), ready)
 
-    assert len(ready.journal) == caught.value.attempts == 4
+    assert len(ready.request_log) == caught.value.attempts == 4
     assert caught.value.outcome is Outcome.NOT_APPLIED
     assert caught.value.retryable
 
@@ -183,7 +185,7 @@ def test_a_read_inside_a_mutation_stops_it_before_the_effect(ready: World, opera
     case, mutation = FAULTS[fault], MUTATIONS[operation]
     for where in mutation.reads:
         ready.script.clear()
-        ready.journal.clear()
+        ready.request_log.clear()
         strike(ready, case, where, times=None)
         before = ready.snapshot()
 
@@ -219,7 +221,7 @@ def test_only_the_page_that_failed_is_read_again(world: World) -> None:
 
     assert len(world.provider().list_branches(REPO)) == 251
 
-    assert [entry.query["page"] for entry in world.journal.entries] == ["1", "2", "2", "2", "3"]
+    assert [entry.query["page"] for entry in world.request_log.entries] == ["1", "2", "2", "2", "3"]
 
 
 def test_a_short_page_before_the_last_is_an_error(world: World) -> None:

@@ -70,14 +70,14 @@ def refused(world: World, reason: NotMergeableReason, **options: Any) -> NotMerg
 
 
 def body(world: World) -> dict[str, Any]:
-    [sent] = world.journal.mutations()
+    [sent] = world.request_log.mutations()
     assert dict(sent.query) == {}
     data: dict[str, Any] = json.loads(sent.body)
     return data
 
 
 def status(world: World, value: str) -> None:
-    world.face.merge_statuses[(REPO, 1)] = value
+    world.fake.merge_statuses[(REPO, 1)] = value
 
 
 def shown_request(**fields: Any) -> bytes:
@@ -302,16 +302,16 @@ def test_a_status_that_nobody_knows_is_tried(ready: World) -> None:
 def test_a_refusal_is_read_up(ready: World) -> None:
     """Mergeable when it was read, and not when it was sent; it is not sent again."""
     ready.fault("status", method="PUT", status=405, body=b'{"message": "405 Method Not Allowed"}')
-    handle = ready.face.handle
+    handle = ready.fake.handle
 
     def refuse(request: Any) -> Any:
         if request.method == "PUT":
             raise AssertionError
-        if ready.journal.mutations():
+        if ready.request_log.mutations():
             status(ready, "not_approved")
         return handle(request)
 
-    ready.face.handle = refuse  # type: ignore[method-assign]  # interposed, not replaced
+    ready.fake.handle = refuse  # type: ignore[method-assign]  # interposed, not replaced
 
     error = refused(ready, NotMergeableReason.REVIEWS)
 
@@ -363,14 +363,14 @@ def test_a_refusal_because_the_head_moved_is_that(ready: World, number: int) -> 
     """GL-MG-04: by the order of its checks GitLab may say 405 where the head has moved."""
     ready.fault("status", method="PUT", when="before", status=number, body=b'{"message": "SHA does not match HEAD"}')
     head = ready.forge.head(REPO, "feature")
-    handle = ready.face.handle
+    handle = ready.fake.handle
 
     def pushed(request: Any) -> Any:
-        if ready.journal.mutations() and ready.forge.head(REPO, "feature") == head:
+        if ready.request_log.mutations() and ready.forge.head(REPO, "feature") == head:
             ready.commit("feature", {"unseen": b"1"})
         return handle(request)
 
-    ready.face.handle = pushed  # type: ignore[method-assign]  # interposed, not replaced
+    ready.fake.handle = pushed  # type: ignore[method-assign]  # interposed, not replaced
 
     with pytest.raises(HeadMovedError) as caught:
         ready.provider().merge_pull_request(REPO, 1)
@@ -382,7 +382,7 @@ def test_a_refusal_because_the_head_moved_is_that(ready: World, number: int) -> 
 def test_a_401_is_a_missing_right_and_not_a_bad_token(ready: World) -> None:
     """GL-X-02: a Developer may not merge into a protected branch."""
     ready.forge.put_rule(REPO, "main", BranchProtection())
-    ready.face.role = 30
+    ready.fake.role = 30
 
     with pytest.raises(PermissionDeniedError) as caught:
         ready.provider().merge_pull_request(REPO, 1)
@@ -405,7 +405,7 @@ def test_a_moved_project_is_not_a_reason(ready: World) -> None:
 
 def test_accepted_and_locked_is_waited_for(ready: World) -> None:
     """GL-MG-06: the merge is running."""
-    ready.face.locked_for = 3
+    ready.fake.locked_for = 3
 
     value = ready.provider().merge_pull_request(REPO, 1)
 
@@ -415,7 +415,7 @@ def test_accepted_and_locked_is_waited_for(ready: World) -> None:
 
 def test_accepted_and_not_merged_in_time_is_pending_and_unknown(ready: World) -> None:
     """GL-MG-05: 200 with state opened is not merged."""
-    ready.face.auto_merges = True
+    ready.fake.auto_merges = True
 
     error = refused(ready, NotMergeableReason.PENDING, timeout=6.0)
 
@@ -436,7 +436,7 @@ def test_an_empty_acceptance_is_read_up(ready: World) -> None:
 def test_a_hidden_merge_error_is_no_success(ready: World) -> None:
     """GL-MG-09: once GitLab answered 200, and failed in the background for want of a squash."""
     ready.settings(squash_option="always")
-    ready.face.hides_merge_errors = True
+    ready.fake.hides_merge_errors = True
     ready.fault("status", method="GET", endpoint=r"projects/\{\w+\}$", status=200, body=b'{"merge_method": "merge"}')
 
     error = refused(ready, NotMergeableReason.METHOD)
@@ -450,7 +450,7 @@ def test_a_hidden_merge_error_is_no_success(ready: World) -> None:
 )
 def test_a_read_that_fails_after_the_acceptance_leaves_it_unknown(ready: World, fault: dict[str, Any]) -> None:
     """Whatever the read says: it is not the merge's answer."""
-    ready.face.locked_for = 5
+    ready.fake.locked_for = 5
     ready.fault(**fault, method="GET", endpoint=r"merge_requests/\{iid\}$", nth=2, times=None)
 
     error = refused(ready, NotMergeableReason.PENDING)
@@ -461,7 +461,7 @@ def test_a_read_that_fails_after_the_acceptance_leaves_it_unknown(ready: World, 
 
 def test_a_wait_that_is_cancelled_after_the_acceptance_leaves_it_unknown(ready: World) -> None:
     """The merge may yet be done."""
-    ready.face.locked_for = 5
+    ready.fake.locked_for = 5
     event = threading.Event()
     retry = ready.time.retry()
     object.__setattr__(retry, "sleep", lambda seconds: event.set())
@@ -503,7 +503,7 @@ def test_a_source_branch_that_went_on_after_an_earlier_merge_stays(ready: World)
 
 def test_a_fork_s_branch_is_not_ours_to_delete(ready: World) -> None:
     """Another project's: it is not asked for, and the error says that it stays."""
-    handle = ready.face.handle
+    handle = ready.fake.handle
 
     def forked(request: Any) -> Any:
         answer = handle(request)
@@ -513,7 +513,7 @@ def test_a_fork_s_branch_is_not_ours_to_delete(ready: World) -> None:
             return replace(answer, body=json.dumps(data).encode())
         return answer
 
-    ready.face.handle = forked  # type: ignore[method-assign]  # interposed, not replaced
+    ready.fake.handle = forked  # type: ignore[method-assign]  # interposed, not replaced
 
     with pytest.raises(ConflictError, match="another project") as caught:
         ready.provider().merge_pull_request(REPO, 1, delete_source_branch=True)

@@ -61,7 +61,7 @@ def test_a_draft_is_made_by_a_prefix_that_the_value_does_not_show(ready: World, 
     value = opened(ready, title=title, draft=True)
 
     assert (value.title, value.draft) == (title, True)
-    [sent] = ready.journal.mutations()
+    [sent] = ready.request_log.mutations()
     assert json.loads(sent.body)["title"] == f"Draft: {title}"
 
 
@@ -73,7 +73,7 @@ def test_a_draft_s_title_has_room_for_the_prefix(ready: World) -> None:
 
 def test_a_draft_that_an_old_server_makes_unasked_is_told(ready: World) -> None:
     """The merge request is there, and is not what was asked for."""
-    handle = ready.face.handle
+    handle = ready.fake.handle
 
     def old(request: Any) -> Any:
         answer = handle(request)
@@ -81,7 +81,7 @@ def test_a_draft_that_an_old_server_makes_unasked_is_told(ready: World) -> None:
             return answer
         return replace(answer, body=answer.body.replace(b'"draft": false', b'"draft": true'))
 
-    ready.face.handle = old  # type: ignore[method-assign]  # interposed, not replaced
+    ready.fake.handle = old  # type: ignore[method-assign]  # interposed, not replaced
 
     error = failed(ready, UnexpectedResponseError, title="WIP: x")
 
@@ -127,13 +127,13 @@ def test_a_description_that_would_be_executed_is_refused_before_any_request(read
 
 def test_a_description_that_was_not_kept_is_told(ready: World) -> None:
     """A command of a version that is not known here."""
-    handle = ready.face.handle
+    handle = ready.fake.handle
 
     def newer(request: Any) -> Any:
         answer = handle(request)
         return replace(answer, body=answer.body.replace(b"/brand_new", b"")) if request.method == "POST" else answer
 
-    ready.face.handle = newer  # type: ignore[method-assign]  # interposed, not replaced
+    ready.fake.handle = newer  # type: ignore[method-assign]  # interposed, not replaced
 
     assert failed(ready, UnexpectedResponseError, description="x\n/brand_new").outcome is Outcome.PARTIAL
 
@@ -151,7 +151,7 @@ def test_labels_go_in_the_same_request_and_have_no_comma(ready: World) -> None:
 
 def test_labels_that_were_not_set_are_told(ready: World) -> None:
     """A guest may open a merge request and set none."""
-    handle = ready.face.handle
+    handle = ready.fake.handle
 
     def guest(request: Any) -> Any:
         if request.method == "POST":
@@ -160,7 +160,7 @@ def test_labels_that_were_not_set_are_told(ready: World) -> None:
             request = replace(request, body=json.dumps(data).encode())
         return handle(request)
 
-    ready.face.handle = guest  # type: ignore[method-assign]  # interposed, not replaced
+    ready.fake.handle = guest  # type: ignore[method-assign]  # interposed, not replaced
 
     error = failed(ready, PermissionDeniedError, labels=["bug"])
 
@@ -186,7 +186,7 @@ def test_reviewers_that_the_tier_drops_are_told(make_world: Make, tier: str, kep
 
 def test_a_reviewer_who_may_not_read_it_is_told(ready: World) -> None:
     """Dropped silently by GitLab."""
-    ready.face.outsiders.add("alice")
+    ready.fake.outsiders.add("alice")
 
     assert failed(ready, PermissionDeniedError, reviewers=["alice"]).outcome is Outcome.PARTIAL
 
@@ -241,7 +241,7 @@ def test_a_source_branch_that_is_not_seen_yet_is_not_missing(ready: World) -> No
 def test_a_merge_request_without_its_sha_is_a_value(make_world: Make) -> None:
     """The head is computed later."""
     world = make_world("ready")
-    world.face.late_sha = True
+    world.fake.late_sha = True
 
     assert opened(world).head_sha is None
 

@@ -57,13 +57,13 @@ def test_a_taken_name_is_a_repository_that_exists(world: World, provider: GitLab
     assert isinstance(error, AlreadyExistsError)
     assert isinstance(error.existing, Repo)
     assert error.existing.path == REPO
-    assert not any("search" in entry.query for entry in world.journal.entries)
+    assert not any("search" in entry.query for entry in world.request_log.entries)
     assert len(world.mutations) == 1
 
 
 def test_a_taken_name_that_cannot_be_seen_has_no_value(world: World, provider: GitLabProvider) -> None:
     """GL-CR-02: a project that the token may not see holds the path all the same."""
-    world.face.hidden.add(REPO)
+    world.fake.hidden.add(REPO)
 
     error = failed(AlreadyExistsError, lambda: provider.create_repo(REPO))
 
@@ -73,7 +73,7 @@ def test_a_taken_name_that_cannot_be_seen_has_no_value(world: World, provider: G
 
 def test_a_project_that_is_being_deleted_holds_the_path(world: World, provider: GitLabProvider) -> None:
     """GL-CR-04: for days, perhaps; it is not restored, and the hint says what it is."""
-    world.face.pending_deletion.add("acme/gone")
+    world.fake.pending_deletion.add("acme/gone")
 
     error = failed(AlreadyExistsError, lambda: provider.create_repo("acme/gone"))
 
@@ -84,7 +84,7 @@ def test_name_and_path_are_both_sent(world: World, provider: GitLabProvider) -> 
     """GL-CR-05: from a name alone GitLab makes a path of its own, and from no namespace the user's own."""
     value = provider.create_repo("acme/My.Widget_2")
 
-    body = world.journal.mutations()[0].body
+    body = world.request_log.mutations()[0].body
     assert value.path == "acme/My.Widget_2"
     assert b'"name": "My.Widget_2"' in body
     assert b'"path": "My.Widget_2"' in body
@@ -107,7 +107,7 @@ def test_a_namespace_that_takes_no_project_is_a_missing_right(world: World, prov
 
 def test_a_visibility_that_is_forbidden_is_a_policy(world: World, provider: GitLabProvider) -> None:
     """GL-CR-09: the empty limit_reached beside it is no quota."""
-    world.face.restricted_visibilities.add("public")
+    world.fake.restricted_visibilities.add("public")
 
     error = failed(PermissionDeniedError, lambda: provider.create_repo("acme/new", visibility=Visibility.PUBLIC))
 
@@ -139,7 +139,7 @@ def test_a_create_that_took_effect_under_a_500_is_unknown_and_not_repeated(
 
 def test_a_readme_that_is_made_in_the_background_may_come_later(world: World, provider: GitLabProvider) -> None:
     """GL-CR-11: the value names the default branch; nothing waits for it, nor claims that it is there."""
-    world.face.branch_lag = 2
+    world.fake.branch_lag = 2
 
     value = provider.create_repo("acme/new", auto_init=True)
 
@@ -157,7 +157,7 @@ def test_a_branch_in_the_way_is_a_conflict(world: World, provider: GitLabProvide
 
 def test_a_branch_name_that_a_push_rule_forbids_is_a_policy(world: World, provider: GitLabProvider) -> None:
     """GL-CB-04, GL-CF-09: the text names the pattern."""
-    world.face.branch_name_pattern = "^(feat|fix)/"
+    world.fake.branch_name_pattern = "^(feat|fix)/"
 
     assert "pattern" in failed(PermissionDeniedError, lambda: provider.create_branch(REPO, "x", source="main")).message
 
@@ -165,7 +165,7 @@ def test_a_branch_name_that_a_push_rule_forbids_is_a_policy(world: World, provid
 def test_a_protected_wildcard_is_named_as_a_cause(world: World, provider: GitLabProvider) -> None:
     """GL-CB-05: GitLab's own text does not mention it."""
     world.forge.put_rule(REPO, "release/*", BranchProtection(require_pull_request=False))
-    world.face.role = 30
+    world.fake.role = 30
 
     error = failed(PermissionDeniedError, lambda: provider.create_branch(REPO, "release/1", source="main"))
 
@@ -214,11 +214,11 @@ def test_an_http_url_is_told_by_its_redirect(rsps: responses.RequestsMock) -> No
 
 def test_three_kinds_of_cannot_are_told_apart(world: World, provider: GitLabProvider) -> None:
     """GL-X-10: the token's scope, the user's role, and no membership at all need different cures."""
-    world.face.scopes = {"read_api"}
+    world.fake.scopes = {"read_api"}
     scope = failed(PermissionDeniedError, lambda: provider.create_branch(REPO, "x", source=world.head))
-    world.face.scopes, world.face.role = {"api"}, 20
+    world.fake.scopes, world.fake.role = {"api"}, 20
     role = failed(PermissionDeniedError, lambda: provider.create_branch(REPO, "x", source=world.head))
-    world.face.hidden.add(REPO)
+    world.fake.hidden.add(REPO)
     invisible = failed(NotFoundError, lambda: provider.create_branch(REPO, "x", source=world.head))
 
     hints = [error.hint or "" for error in (scope, role, invisible)]

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from gitprovider._remote.reader import Fields
 
 from gitprovider._remote.operation import Answer
-from gitprovider._remote.reader import Fields
 from gitprovider.errors import (
     ConflictError,
     GitProviderError,
@@ -150,7 +150,7 @@ def test_a_wider_laxer_rule_is_a_conflict_before_any_write(world: World, pattern
 
 def test_a_group_s_laxer_rule_is_a_conflict_before_any_write(world: World) -> None:
     """No project can change it."""
-    world.face.group_rules.append(GroupRule(group="acme", name="main"))
+    world.fake.group_rules.append(GroupRule(group="acme", name="main"))
 
     with pytest.raises(ConflictError, match="group"):
         world.provider().protect_branch(REPO, "main")
@@ -179,7 +179,7 @@ def test_a_missing_branch_gets_no_rule(world: World) -> None:
 
 def test_a_role_that_is_too_low_is_told(world: World) -> None:
     """Rules are for Maintainers."""
-    world.face.role = 30
+    world.fake.role = 30
 
     with pytest.raises(PermissionDeniedError):
         world.provider().protect_branch(REPO, "main")
@@ -195,7 +195,7 @@ def test_a_role_that_is_too_low_is_told(world: World) -> None:
 def test_gitlab_s_own_protection_of_a_new_default_branch_is_tightened(make_world: Make, tier: str, after: int) -> None:
     """GL-CR-06, GL-PB-01, GL-PB-02: whether it was there, comes between the list and the write, or after it."""
     world = make_world(tier=tier)
-    world.face.default_protection_after = after
+    world.fake.default_protection_after = after
     provider = world.provider()
     provider.create_repo("acme/fresh", auto_init=True)
 
@@ -303,14 +303,14 @@ def test_the_same_call_again_finishes_what_failed(weak: World, step: int, when: 
 def test_a_branch_is_never_laxer_while_the_bridge_is_used(weak: World) -> None:
     """Looked at after every single request."""
     seen = []
-    handle = weak.face.handle
+    handle = weak.fake.handle
 
     def watching(request: Any) -> Any:
         answer = handle(request)
         seen.append(MAINTAINERS.missing_from(held(weak)))
         return answer
 
-    weak.face.handle = watching  # type: ignore[method-assign]  # watched, not replaced
+    weak.fake.handle = watching  # type: ignore[method-assign]  # watched, not replaced
     weak.provider().protect_branch(REPO, "main")
 
     assert seen == [()] * 7
@@ -373,7 +373,7 @@ def test_a_rule_that_could_not_be_made_anew_is_left_alone(world: World) -> None:
 
 def test_a_server_without_the_change_takes_the_bridge(weak: World) -> None:
     """GL-PB-04: before 15.6 there is no such endpoint."""
-    weak.face.has_patch = False
+    weak.fake.has_patch = False
 
     value = weak.provider().protect_branch(REPO, "main")
 

@@ -1,4 +1,4 @@
-"""How many requests a call makes when nothing fails, and which: counted on the journal."""
+"""How many requests a call makes when nothing fails, and which: counted on the request log."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def test_list_branches_is_one_for_each_hundred(world: World, provider: GitLabPro
         world.branch(f"b{number:03}")
 
     for totals in (True, False):
-        world.face.totals = totals
-        world.journal.clear()
+        world.fake.totals = totals
+        world.request_log.clear()
         branches = provider.list_branches("acme/empty" if count == 0 else REPO)
         assert len(branches) == count
-        assert len(world.journal) == pages
+        assert len(world.request_log) == pages
 
 
 def test_create_repo_is_one_and_asks_for_a_namespace_once(world: World, provider: GitLabProvider) -> None:

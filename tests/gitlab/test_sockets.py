@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from gitprovider.errors import Outcome, ProviderUnavailableError, UnexpectedResponseError
-from gitprovider.fakes.faults import Fault, FaultScript, FaultyHost, Journal
-from gitprovider.fakes.gitlab.server import GitLabFace, most_permissive
+from gitprovider.fakes.faults import Fault, FaultScript, FaultyHost, RequestLog
+from gitprovider.fakes.gitlab.server import FakeGitLab, most_permissive
 from gitprovider.fakes.serve import serving
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.local import Forge
@@ -24,14 +24,14 @@ REPO = "acme/widgets"
 
 
 class Wire:
-    """A face on a loopback port."""
+    """A fake on a loopback port."""
 
     def __init__(self, root: Path, base: str = "https://gitlab.com", **knobs: Any) -> None:
         self.forge = Forge(root, combine=most_permissive)
         self.forge.create_repo(REPO, auto_init=True)
-        self.face = GitLabFace(self.forge, token=TOKEN, base=base, **knobs)
-        self.script, self.journal = FaultScript(), Journal()
-        self.host = FaultyHost(self.face, self.journal, self.script)
+        self.fake = FakeGitLab(self.forge, token=TOKEN, base=base, **knobs)
+        self.script, self.request_log = FaultScript(), RequestLog()
+        self.host = FaultyHost(self.fake, self.request_log, self.script)
         self.time = FakeTime()
 
     @contextmanager
@@ -64,7 +64,7 @@ def test_a_read_survives_what_sockets_do(wire: Wire, kind: Any) -> None:
     with wire.provider(timeout=patience(kind)) as provider:
         assert provider.get_repo(REPO).path == REPO
 
-    assert len(wire.journal) == 2
+    assert len(wire.request_log) == 2
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -80,7 +80,7 @@ def test_a_mutation_is_sent_once_whatever_sockets_do(wire: Wire, kind: Any, when
         provider.commit_files(REPO, "main", [PutFile(path="a", content="a")], message="m")
 
     assert caught.value.outcome is Outcome.UNKNOWN
-    assert len(wire.journal.mutations()) == 1
+    assert len(wire.request_log.mutations()) == 1
 
 
 def test_a_refused_connection_has_applied_nothing(unused_port: int) -> None:
@@ -125,7 +125,7 @@ def test_the_certificate_is_checked_in_graphql_as_well(tmp_path: Path) -> None:
     with wire.provider(tls=context, verify=bundle) as provider:
         provider.commit_files(REPO, "main", [PutFile(path="a", content="a")], message="m")
 
-    assert wire.journal.entries[0].path == "/api/graphql"
+    assert wire.request_log.entries[0].path == "/api/graphql"
 
 
 def test_a_host_under_a_path_is_served(tmp_path: Path) -> None:

@@ -38,12 +38,12 @@ def test_a_redirect_that_names_no_project_is_not_followed(world: World, provider
         provider.get_repo(REPO)
 
     assert caught.value.moved_to is None
-    assert len(world.journal) <= 2
+    assert len(world.request_log) <= 2
 
 
 def test_a_foreign_redirect_with_a_project_s_number_is_read_here(world: World, provider: GitLabProvider) -> None:
     """The server may believe to have another name; the number means this host's project."""
-    world.face.external_url = "http://internal.example:1234"
+    world.fake.external_url = "http://internal.example:1234"
     world.forge.rename_repo(REPO, "acme/gadgets")
 
     assert provider.get_repo(REPO).path == "acme/gadgets"
@@ -71,14 +71,14 @@ def test_writes_to_an_old_path_say_the_new_one(world: World, provider: GitLabPro
 
 def test_an_empty_project_of_an_old_server_has_a_default_branch(world: World, provider: GitLabProvider) -> None:
     """GL-GR-02: null there; the name that a first commit will have."""
-    handle = world.face.handle
+    handle = world.fake.handle
     world.forge.create_repo("acme/empty")
 
     def old(request: object) -> object:
         answer = handle(request)  # type: ignore[arg-type]  # passed on
         return replace(answer, body=answer.body.replace(b'"default_branch": "main"', b'"default_branch": null'))
 
-    world.face.handle = old  # type: ignore[method-assign, assignment]  # interposed, not replaced
+    world.fake.handle = old  # type: ignore[method-assign, assignment]  # interposed, not replaced
 
     assert provider.get_repo("acme/empty").default_branch == "main"
     assert provider.list_branches("acme/empty") == []

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from gitprovider import NotFoundError, PutFile
-from gitprovider.fakes.faults import FaultyHost, Journal
-from gitprovider.fakes.gitlab.server import GitLabFace, most_permissive
+from gitprovider.fakes.faults import FaultyHost, RequestLog
+from gitprovider.fakes.gitlab.server import FakeGitLab, most_permissive
 from gitprovider.fakes.serve import serving
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.local import Forge
@@ -25,15 +25,15 @@ ROUNDS = 8  # four operations a round and thread: 1,024 in all
 
 
 @contextmanager
-def a_provider(root: Path, repositories: int) -> Iterator[tuple[GitLabProvider, Journal]]:
+def a_provider(root: Path, repositories: int) -> Iterator[tuple[GitLabProvider, RequestLog]]:
     """Repositories r0, r1, … on a loopback port: sockets are what threads and forks could share."""
     forge = Forge(root, combine=most_permissive)
     for number in range(repositories):
         forge.create_repo(f"acme/r{number}", auto_init=True)
-    journal = Journal()
-    host = FaultyHost(GitLabFace(forge, token=TOKEN), journal)
+    request_log = RequestLog()
+    host = FaultyHost(FakeGitLab(forge, token=TOKEN), request_log)
     with serving(host) as url, GitLabProvider(url, private_token=TOKEN) as provider:
-        yield provider, journal
+        yield provider, request_log
 
 
 @pytest.fixture
@@ -68,12 +68,12 @@ def _work(provider: GitLabProvider, number: int) -> list[str]:
 
 @pytest.mark.usefixtures("switching")
 def test_a_thousand_operations_in_32_threads(tmp_path: Path) -> None:
-    """No answer reaches another caller, and the journal has every change once."""
-    with a_provider(tmp_path / "forge", THREADS) as (provider, journal), ThreadPoolExecutor(THREADS) as pool:
+    """No answer reaches another caller, and the request log has every change once."""
+    with a_provider(tmp_path / "forge", THREADS) as (provider, request_log), ThreadPoolExecutor(THREADS) as pool:
         wrong = [text for texts in pool.map(lambda n: _work(provider, n), range(THREADS)) for text in texts]
 
     assert wrong == []
-    sent = Counter((entry.method, entry.path, entry.body) for entry in journal.mutations())
+    sent = Counter((entry.method, entry.path, entry.body) for entry in request_log.mutations())
     assert set(sent.values()) == {1}
     assert len(sent) == THREADS * ROUNDS * 2  # a commit and a branch
 

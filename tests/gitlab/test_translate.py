@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-from pathlib import Path
 from typing import Any
 
 import gitlab.exceptions
@@ -32,8 +31,8 @@ from gitprovider.errors import (
 )
 from gitprovider.gitlab import errors as translate
 from gitprovider.gitlab.errors import GraphQLError, is_retryable_read_error, message_of
+from tests.fakes.facts import FACTS
 
-FACTS = Path(__file__).parent.parent / "hosts" / "facts.jsonl"
 ANY = "GET /projects/{project}/anything"
 Meaning = type[GitProviderError]
 
@@ -408,19 +407,16 @@ def test_a_refusal_has_its_meaning(
 
 def test_every_row_has_an_example_and_a_recorded_fact() -> None:
     """A row that nothing pins down is a guess."""
-    facts = {json.loads(line)["id"] for line in FACTS.read_text(encoding="utf-8").splitlines()}
-
     rows = {row.fact for row in translate.TABLE}
 
     assert rows == {example[0] for example in EXAMPLES}
-    assert rows <= facts
+    assert rows <= FACTS.keys()
 
 
 def test_a_row_fits_the_answer_that_its_fact_records() -> None:
     """Status and words are those that the host was seen to send."""
-    facts = {fact["id"]: fact for fact in map(json.loads, FACTS.read_text(encoding="utf-8").splitlines())}
     for row in translate.TABLE:
-        fact = facts[row.fact]
+        fact = FACTS[row.fact]
         data = said(fact["text"]) if "text" in fact else fact["shape"]
         answer = refusal(fact["status"], data).answer
         fits = row.fits(row.endpoint, answer, message_of(answer))

@@ -279,14 +279,14 @@ def test_a_path_of_any_depth_is_one_encoded_part(sent: list[dict[str, Any]], pat
 def test_pages_are_asked_for_at_the_configured_url(make_world: Callable[..., World]) -> None:
     """GL-X-11: whatever host the server believes to have, behind its proxy."""
     world = make_world(url="https://git.example.org/gitlab")
-    world.face.external_url = "http://gitlab-internal.example.org:12345"
+    world.fake.external_url = "http://gitlab-internal.example.org:12345"
     for number in range(150):
         world.branch(f"b/{number:03}")
 
     branches = world.provider().list_branches(REPO)
 
     assert len(branches) == 151
-    assert [entry.query["page"] for entry in world.journal.entries] == ["1", "2"]
+    assert [entry.query["page"] for entry in world.request_log.entries] == ["1", "2"]
 
 
 def test_the_whole_of_a_sub_path_host_is_reached(make_world: Callable[..., World]) -> None:
@@ -297,7 +297,7 @@ def test_the_whole_of_a_sub_path_host_is_reached(make_world: Callable[..., World
     made = provider.create_branch(REPO, "feature", source="main")
 
     assert provider.head(REPO, "feature") == made.sha
-    assert {entry.path.partition("/api/")[0] for entry in world.journal.entries} == {"/gitlab"}
+    assert {entry.path.partition("/api/")[0] for entry in world.request_log.entries} == {"/gitlab"}
 
 
 def test_a_wrong_sub_path_is_told(make_world: Callable[..., World], rsps: responses.RequestsMock) -> None:

@@ -1,4 +1,4 @@
-"""A GitLab to test against: a face over a forge, a journal and a fault script, and providers whose clock is fake."""
+"""A GitLab to test against: a fake server with a request log and injected faults, and providers on a fake clock."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import responses
 
-from gitprovider.fakes.faults import Entry, Fault, FaultScript, FaultyHost, Journal
-from gitprovider.fakes.gitlab.server import GitLabFace, most_permissive
+from gitprovider.fakes.faults import Fault, FaultScript, FaultyHost, RecordedRequest, RequestLog
+from gitprovider.fakes.gitlab.server import FakeGitLab, most_permissive
 from gitprovider.fakes.mount import mount
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.local import Forge
@@ -40,15 +40,15 @@ class FakeTime:
 
 
 class World:
-    """A face at ``url`` with a project, whose default branch ``main`` has a README.md."""
+    """A fake at ``url`` with a project, whose default branch ``main`` has a README.md."""
 
     def __init__(self, root: Path, rsps: responses.RequestsMock, *, url: str = URL, **knobs: Any) -> None:
         made_before = root.exists()
         self.forge = Forge(root, combine=most_permissive)
-        self.face = GitLabFace(self.forge, token=TOKEN, base=url, **knobs)
+        self.fake = FakeGitLab(self.forge, token=TOKEN, base=url, **knobs)
         self.script = FaultScript()
-        self.journal = Journal()
-        self.host = FaultyHost(self.face, self.journal, self.script)
+        self.request_log = RequestLog()
+        self.host = FaultyHost(self.fake, self.request_log, self.script)
         self.time = FakeTime()
         self.url = url
         mount(self.host, rsps, url)
@@ -117,13 +117,13 @@ class World:
     @property
     def sent(self) -> list[str]:
         """What was requested so far: verb, and path below the API with the project's name left out."""
-        return [shown(entry) for entry in self.journal.entries]
+        return [shown(entry) for entry in self.request_log.entries]
 
     @property
     def mutations(self) -> list[str]:
-        return [shown(entry) for entry in self.journal.mutations()]
+        return [shown(entry) for entry in self.request_log.mutations()]
 
 
-def shown(entry: Entry) -> str:
+def shown(entry: RecordedRequest) -> str:
     path = entry.path.partition("/api/v4")[2] or entry.path.partition("/api")[2]
     return f"{entry.method} {path.replace('/projects/' + REPO, '')}".rstrip()

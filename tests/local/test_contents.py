@@ -1,4 +1,4 @@
-"""Objects, trees and branches as the faces of the forge use them."""
+"""Objects, trees and branches as the fakes of the forge use them."""
 
 from __future__ import annotations
 

@@ -352,7 +352,7 @@ def test_nothing_leads_to_merged_but_a_merge(forge: Forge) -> None:
 
 
 def test_what_people_change_of_a_pull_request(forge: Forge) -> None:
-    """What is given is changed, the rest stays, and a face's settings are merged."""
+    """What is given is changed, the rest stays, and a fake's settings are merged."""
     _branch(forge, "topic", {"t": "t"})
     number = forge.open_pull_request(
         REPO, source_branch="topic", target_branch="main", title="a", labels=["x"], settings={"a": 1}

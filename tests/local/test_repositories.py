@@ -215,7 +215,7 @@ def test_the_default_branch(forge: Forge, git_dir: Path) -> None:
     assert forge.update_repo("acme/empty", default_branch="trunk").default_branch == "trunk"
 
 
-def test_settings_of_a_face(forge: Forge) -> None:
+def test_settings_of_a_fake(forge: Forge) -> None:
     """What is given is merged into what is kept."""
     forge.create_repo("acme/gadgets", settings={"merge_method": "ff", "a": [1]})
 

@@ -66,7 +66,7 @@ def test_the_strictest_of_all_matching_rules_holds(forge: Forge) -> None:
 
 
 def test_another_combination(root: Path, forge: Forge) -> None:
-    """A face may let the last rule win, and reads and refusals alike go by it."""
+    """A fake may let the last rule win, and reads and refusals alike go by it."""
 
     def last(rules: Sequence[Rule]) -> BranchProtection:
         return rules[-1].protection
@@ -102,7 +102,7 @@ def test_a_rule_needs_a_pattern(forge: Forge) -> None:
     assert caught.value.argument == "pattern"
 
 
-def test_tightening_keeps_what_other_rules_and_faces_have(forge: Forge) -> None:
+def test_tightening_keeps_what_other_rules_and_fakes_have(forge: Forge) -> None:
     """The exact rule becomes the stricter of what held and what is asked; its settings stay."""
     forge.put_rule(REPO, "main", BranchProtection(required_approvals=1), {"push": 40})
     forge.put_rule(REPO, "*", BranchProtection(block_deletion=True))

@@ -14,9 +14,9 @@ import responses
 from gitprovider import GitProviderError, Outcome, ProviderUnavailableError, RetryOptions, TreeEntry
 from gitprovider.contract import InspectableProvider
 from gitprovider.fakes.faults import Fault, FaultyHost, TransportFault
-from gitprovider.fakes.github.server import GitHubFace
-from gitprovider.fakes.gitlab.server import GitLabFace, most_permissive
-from gitprovider.fakes.host import Face, Request, Response
+from gitprovider.fakes.github.server import FakeGitHub
+from gitprovider.fakes.gitlab.server import FakeGitLab, most_permissive
+from gitprovider.fakes.host import FakeServer, Request, Response
 from gitprovider.fakes.mount import mount
 from gitprovider.github import GitHubProvider
 from gitprovider.gitlab import GitLabProvider
@@ -24,7 +24,7 @@ from gitprovider.local import Forge, LocalProvider
 
 Kind = Literal["local", "github", "gitlab"]
 KINDS: tuple[Kind, ...] = ("local", "github", "gitlab")
-# Where each host's effect step is: the verb and the endpoint, as the face's journal has them.
+# Where each host's effect step is: the verb and the endpoint, as the fake's request log has them.
 EFFECTS: Mapping[Kind, Mapping[str, tuple[str, str]]] = {
     "local": {
         "create_repo": ("", "create_repo"),
@@ -135,16 +135,16 @@ def _lost() -> GitProviderError:
     return ProviderUnavailableError("the disk failed", outcome=Outcome.UNKNOWN)
 
 
-class PostponingFace:
-    """A face that lets one request time out, and carries it out later."""
+class PostponingServer:
+    """A fake that lets one request time out, and carries it out later."""
 
-    def __init__(self, face: Face) -> None:
-        self._face = face
+    def __init__(self, fake: FakeServer) -> None:
+        self._fake = fake
         self._match: tuple[str, str] | None = None
         self._pending: Request | None = None
 
     def endpoint(self, request: Request) -> str:
-        return self._face.endpoint(request)
+        return self._fake.endpoint(request)
 
     def handle(self, request: Request) -> Response:
         if self._match is not None:
@@ -152,7 +152,7 @@ class PostponingFace:
             if request.method == method and re.search(endpoint, self.endpoint(request)):
                 self._match, self._pending = None, request
                 raise TransportFault("timeout")
-        return self._face.handle(request)
+        return self._fake.handle(request)
 
     def postpone(self, method: str, endpoint: str) -> None:
         """The next request like that is not answered, and not carried out yet."""
@@ -161,11 +161,11 @@ class PostponingFace:
     def carry_out(self) -> None:
         """Do now what was put off."""
         assert self._pending is not None
-        self._face.handle(self._pending)
+        self._fake.handle(self._pending)
 
 
 class RemoteHost(Host):
-    """GitHubProvider or GitLabProvider on the face of its host.
+    """GitHubProvider or GitLabProvider on the fake of its host.
 
     Attributes:
         late: puts requests off.
@@ -174,8 +174,8 @@ class RemoteHost(Host):
     def __init__(self, kind: Kind, forge: Forge, provider: InspectableProvider, faulty: FaultyHost) -> None:
         super().__init__(kind, forge, provider)
         self._faulty = faulty
-        assert isinstance(faulty.face, PostponingFace)
-        self.late = faulty.face
+        assert isinstance(faulty.fake, PostponingServer)
+        self.late = faulty.fake
 
     def arm(self, fault: Fault) -> None:
         self._faulty.script.clear()
@@ -185,12 +185,12 @@ class RemoteHost(Host):
         self._faulty.script.clear()
 
     def forget(self) -> None:
-        self._faulty.journal.clear()
+        self._faulty.request_log.clear()
 
     def sent(self) -> list[str]:
         return [
             f"{entry.method} {entry.path} {sorted(entry.query.items())} {entry.body!r}"
-            for entry in self._faulty.journal.mutations()
+            for entry in self._faulty.request_log.mutations()
         ]
 
 
@@ -200,8 +200,8 @@ def host(kind: Kind, root: Path) -> Iterator[Host]:
     if kind == "local":
         yield LocalHost(root)
         return
-    forge, face, token, url = face_of(kind, root)
-    faulty = FaultyHost(PostponingFace(face))
+    forge, fake, token, url = fake_of(kind, root)
+    faulty = FaultyHost(PostponingServer(fake))
     with (
         responses.RequestsMock(assert_all_requests_are_fired=False) as mocked,
         provider_of(kind, token, url) as provider,
@@ -210,14 +210,14 @@ def host(kind: Kind, root: Path) -> Iterator[Host]:
         yield RemoteHost(kind, forge, provider, faulty)
 
 
-def face_of(kind: Kind, root: Path, **knobs: Any) -> tuple[Forge, Face, str, str]:
-    """The face of a remote host over a forge: both, the token that it takes, and its public URL."""
+def fake_of(kind: Kind, root: Path, **knobs: Any) -> tuple[Forge, FakeServer, str, str]:
+    """The fake of a remote host over a forge: both, the token that it takes, and its public URL."""
     if kind == "github":
-        forge = Forge(root, combine=GitHubFace.combine)
-        github = GitHubFace(forge, **knobs)
+        forge = Forge(root, combine=FakeGitHub.combine)
+        github = FakeGitHub(forge, **knobs)
         return forge, github, github.token, github.base
     forge = Forge(root, combine=most_permissive)
-    gitlab = GitLabFace(forge, **knobs)
+    gitlab = FakeGitLab(forge, **knobs)
     return forge, gitlab, gitlab.token, "https://gitlab.com"
 
 

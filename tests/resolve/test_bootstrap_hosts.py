@@ -1,4 +1,4 @@
-"""bootstrap on the faces of both hosts: with their lag, and killed at each request that changes something."""
+"""bootstrap on the fakes of both hosts: with their lag, and killed at each request that changes something."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import responses
 
 from gitprovider import BootstrapReport, PullRequestState, bootstrap
 from gitprovider.contract import InspectableProvider
-from gitprovider.fakes.faults import FaultyHost, Journal
-from gitprovider.fakes.host import Face, Request, Response
+from gitprovider.fakes.faults import FaultyHost, RequestLog
+from gitprovider.fakes.host import FakeServer, Request, Response
 from gitprovider.fakes.mount import mount
 from gitprovider.local import Forge
-from tests.resolve.hosts import Kind, face_of, provider_of, tree_of
+from tests.resolve.hosts import Kind, fake_of, provider_of, tree_of
 from tests.resolve.test_bootstrap import SENT, STEPS, a_directory
 
 REPO = "acme/widgets"
@@ -28,19 +28,19 @@ class Killed(BaseException):
     """The process ends here."""
 
 
-class KillingFace:
-    """A face during whose n-th change the client dies: the change is there, and nobody hears of it."""
+class KillingServer:
+    """A fake during whose n-th change the client dies: the change is there, and nobody hears of it."""
 
-    def __init__(self, face: Face) -> None:
-        self._face = face
+    def __init__(self, fake: FakeServer) -> None:
+        self._fake = fake
         self.changes = 0
         self.kill_at = 0
 
     def endpoint(self, request: Request) -> str:
-        return self._face.endpoint(request)
+        return self._fake.endpoint(request)
 
     def handle(self, request: Request) -> Response:
-        answer = self._face.handle(request)
+        answer = self._fake.handle(request)
         self.changes += answer.effect
         if answer.effect and self.changes == self.kill_at:
             raise Killed
@@ -50,8 +50,10 @@ class KillingFace:
 class Bed:
     """A host, and a bootstrap on it whose waits take no time."""
 
-    def __init__(self, forge: Forge, provider: InspectableProvider, face: KillingFace, journal: Journal) -> None:
-        self.forge, self.provider, self.face, self.journal = forge, provider, face, journal
+    def __init__(
+        self, forge: Forge, provider: InspectableProvider, fake: KillingServer, request_log: RequestLog
+    ) -> None:
+        self.forge, self.provider, self.fake, self.request_log = forge, provider, fake, request_log
         self.waited = 0.0
 
     def run(self, source: Path) -> BootstrapReport:
@@ -81,18 +83,18 @@ class Bed:
 @contextmanager
 def bed(kind: Kind, root: Path, **knobs: Any) -> Iterator[Bed]:
     given = {name: knobs.pop(name) for name in ("mergeable_after", "lag", "ref_lag", "tier") if name in knobs}
-    forge, face, token, url = face_of(kind, root, **given)
+    forge, fake, token, url = fake_of(kind, root, **given)
     for name, value in knobs.items():
-        assert hasattr(face, name)
-        setattr(face, name, value)
-    killing = KillingFace(face)
+        assert hasattr(fake, name)
+        setattr(fake, name, value)
+    killing = KillingServer(fake)
     faulty = FaultyHost(killing)
     with (
         responses.RequestsMock(assert_all_requests_are_fired=False) as mocked,
         provider_of(kind, token, url) as provider,
     ):
         mount(faulty, mocked, url)
-        yield Bed(forge, provider, killing, faulty.journal)
+        yield Bed(forge, provider, killing, faulty.request_log)
 
 
 LAGGING: list[tuple[Kind, dict[str, Any]]] = [
@@ -129,12 +131,12 @@ def test_a_second_run_changes_nothing(kind: Kind, tmp_path: Path) -> None:
     source = a_directory(tmp_path / "source")
     with bed(kind, tmp_path / "forge") as there:
         assert there.run(source).ok
-        there.journal.clear()
+        there.request_log.clear()
 
         report = there.run(source)
 
         assert {step.status.value for step in report.steps} == {"already there"}
-        assert there.journal.mutations() == []
+        assert there.request_log.mutations() == []
 
 
 @remote_hosts
@@ -143,15 +145,15 @@ def test_a_run_killed_at_any_change_is_finished_by_the_next(kind: Kind, tmp_path
     source = a_directory(tmp_path / "source")
     with bed(kind, tmp_path / "plain") as plain:
         assert plain.run(source).ok
-        undisturbed, changes = plain.state(), plain.face.changes
+        undisturbed, changes = plain.state(), plain.fake.changes
     assert changes >= len(SENT)
 
     for number in range(1, changes + 1):
         with bed(kind, tmp_path / str(number)) as there:
-            there.face.kill_at = number
+            there.fake.kill_at = number
             with pytest.raises(Killed):
                 there.run(source)
-            there.face.kill_at = 0
+            there.fake.kill_at = 0
 
             report = there.run(source)
 

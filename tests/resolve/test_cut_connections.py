@@ -16,7 +16,7 @@ from gitprovider.fakes.faults import FaultyHost
 from gitprovider.fakes.serve import serving
 from gitprovider.local import Forge
 from tests.resolve import calls
-from tests.resolve.hosts import Kind, everything, face_of, given_project, provider_of
+from tests.resolve.hosts import Kind, everything, fake_of, given_project, provider_of
 from tests.resolve.outcomes import CALLS
 from tests.resolve.proxy import POSITIONS, Cut, Proxy, proxying
 
@@ -43,7 +43,7 @@ Side = Literal["request", "answer"]
 
 
 class Wire:
-    """A provider that reaches the served face of its host through a proxy."""
+    """A provider that reaches the served fake of its host through a proxy."""
 
     def __init__(self, kind: Kind, forge: Forge, provider: InspectableProvider, proxy: Proxy, host: FaultyHost) -> None:
         self.kind, self.forge, self.provider, self.proxy, self.host = kind, forge, provider, proxy, host
@@ -53,13 +53,13 @@ class Wire:
         for record in self.forge.repos():
             self.forge.delete_repo(record.path)
         given_project(self.forge, calls.REPO)
-        self.host.journal.clear()
+        self.host.request_log.clear()
 
 
 @contextmanager
 def wired(kind: Kind, root: Path) -> Iterator[Wire]:
-    forge, face, token, _ = face_of(kind, root)
-    host = FaultyHost(face)
+    forge, fake, token, _ = fake_of(kind, root)
+    host = FaultyHost(fake)
     with serving(host) as url, proxying(url) as proxy, provider_of(kind, token, proxy.url) as provider:
         yield Wire(kind, forge, provider, proxy, host)
 
@@ -83,7 +83,7 @@ def broken_at(wire: Wire, name: str, side: Side, position: str) -> None:
     assert found.verdict is (Verdict.APPLIED if changed else Verdict.NOT_APPLIED)
     # Only a whole request is carried out, and no request twice.
     assert changed is (side == "answer" or position == "after the last byte")
-    sent = [entry for entry in wire.host.journal.mutations() if entry.method == method and path in entry.path]
+    sent = [entry for entry in wire.host.request_log.mutations() if entry.method == method and path in entry.path]
     assert len(sent) == changed
 
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 import httpx
 import pytest
 
-from gitprovider.fakes.faults import FaultScript, FaultyHost, Journal
-from gitprovider.fakes.github.server import GitHubFace
-from gitprovider.fakes.gitlab.server import GitLabFace, most_permissive
+from gitprovider.fakes.faults import FaultScript, FaultyHost, RequestLog
+from gitprovider.fakes.github.server import FakeGitHub
+from gitprovider.fakes.gitlab.server import FakeGitLab, most_permissive
 from gitprovider.fakes.serve import serving
 from gitprovider.local import Forge
 
@@ -26,11 +26,11 @@ TOKEN = "token-of-the-service"
 
 @dataclass(frozen=True)
 class Backend:
-    """What is behind the service: the forge, and for a remote host its journal and fault script."""
+    """What is behind the service: the forge, and for a remote host its request log and fault script."""
 
     environment: dict[str, str]
     forge: Forge
-    journal: Journal = field(default_factory=Journal)
+    request_log: RequestLog = field(default_factory=RequestLog)
     script: FaultScript = field(default_factory=FaultScript)
 
 
@@ -41,17 +41,17 @@ def backend(name: str, root: pathlib.Path) -> Iterator[Backend]:
         forge = Forge(root / "forge")
         yield Backend({"SERVICE_PROVIDER": "local", "GITPROVIDER_ROOT": str(root / "forge")}, forge)
         return
-    face: GitHubFace | GitLabFace
+    fake: FakeGitHub | FakeGitLab
     if name == "github":
-        forge = Forge(root / "forge", combine=GitHubFace.combine)
-        face = GitHubFace(forge, token=TOKEN, rate_limit=1_000_000)  # an hour's 5,000 would end the load, not test it
+        forge = Forge(root / "forge", combine=FakeGitHub.combine)
+        fake = FakeGitHub(forge, token=TOKEN, rate_limit=1_000_000)  # an hour's 5,000 would end the load, not test it
     else:
         forge = Forge(root / "forge", combine=most_permissive)
-        face = GitLabFace(forge, token=TOKEN)
-    journal, script = Journal(), FaultScript()
-    with serving(FaultyHost(face, journal, script)) as url:
+        fake = FakeGitLab(forge, token=TOKEN)
+    request_log, script = RequestLog(), FaultScript()
+    with serving(FaultyHost(fake, request_log, script)) as url:
         environment = {"SERVICE_PROVIDER": name, "GITPROVIDER_URL": url, "GITPROVIDER_TOKEN": TOKEN}
-        yield Backend(environment, forge, journal, script)
+        yield Backend(environment, forge, request_log, script)
 
 
 @contextmanager
@@ -107,8 +107,8 @@ def shared_service(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
 
 @pytest.fixture
 def service(shared_service: Service) -> Iterator[Service]:
-    """The service, with a journal and a fault script that this test alone writes."""
-    shared_service.behind.journal.clear()
+    """The service, with a request log and a fault script that this test alone writes."""
+    shared_service.behind.request_log.clear()
     yield shared_service
     shared_service.behind.script.clear()
 

@@ -53,5 +53,5 @@ async def load(url: str, requests_each: int) -> list[str]:
 
 def sent_twice(behind: Backend) -> list[str]:
     """Mutations that the host saw more than once, word for word."""
-    counted = Counter((entry.method, entry.path, entry.body) for entry in behind.journal.mutations())
+    counted = Counter((entry.method, entry.path, entry.body) for entry in behind.request_log.mutations())
     return [f"{method} {path}" for (method, path, _), times in counted.items() if times > 1]

@@ -66,7 +66,7 @@ def test_a_rate_limit_is_passed_on_with_its_wait(remote: Service) -> None:
     refused = remote.client.post("/projects", json={"path": "acme/limited"})
 
     assert (refused.status_code, refused.headers["Retry-After"]) == (503, "17")
-    assert len(remote.behind.journal.mutations()) == 1
+    assert len(remote.behind.request_log.mutations()) == 1
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -80,7 +80,7 @@ def test_a_lost_answer_is_202_with_a_link_that_finds_out(remote: Service, when: 
 
     assert (lost.status_code, lost.json()["outcome"]) == (202, "unknown")
     assert (found.status_code, found.json()["verdict"]) == (200, "applied" if applied else "not_applied")
-    assert len(remote.behind.journal.mutations()) == 1
+    assert len(remote.behind.request_log.mutations()) == 1
 
 
 def test_a_call_that_nobody_knows_is_404(service: Service) -> None:

@@ -1,0 +1,1 @@
+"""A fake GitHub: the REST API of version 2022-11-28, over a local forge."""

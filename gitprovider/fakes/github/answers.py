@@ -1,4 +1,4 @@
-"""How the GitHub face answers: replies, pages, GitHub's refusals, and what a forge's error is in GitHub's words."""
+"""How the GitHub fake answers: replies, pages, GitHub's refusals, and what a forge's error is in GitHub's words."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _validation(resource: str, **known: str) -> Words:
     return Words(422, "Validation Failed", ({"resource": resource, **known},))
 
 
-# Every refusal of the face, by the fact that it follows.
+# Every refusal of the fake, by the fact that it follows.
 REFUSALS: Mapping[str, Words] = {
     "gh-no-user-agent": Words(
         403, "Request forbidden by administrative rules. Please make sure your request has a User-Agent header."
@@ -296,7 +296,7 @@ def of_forge(error: GitProviderError, endpoint: str, words: Mapping[str, object]
     """What GitHub answers at ``endpoint`` where the forge raised ``error``.
 
     Raises:
-        GitProviderError: the error itself, where GitHub has no words for it: the face lacks a check.
+        GitProviderError: the error itself, where GitHub has no words for it: the fake lacks a check.
     """
     for kind, fact in _FORGE.get(endpoint, ()):
         if isinstance(error, kind):

@@ -68,7 +68,7 @@ _REPO_URLS = {
     "teams_url": "/teams",
     "trees_url": "/git/trees{/sha}",
 }
-# A repository's settings that the face obeys or shows, as a new repository has them.
+# A repository's settings that the fake obeys or shows, as a new repository has them.
 SETTINGS: Mapping[str, Any] = {
     "allow_auto_merge": False,
     "allow_merge_commit": True,

@@ -1,4 +1,4 @@
-"""One request on its way through the GitHub face: who asks, about which repository, with what body."""
+"""One request on its way through the GitHub fake: who asks, about which repository, with what body."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gitprovider.local.forge import Forge
 from gitprovider.models import BranchProtection
 
 if TYPE_CHECKING:
-    from gitprovider.fakes.github.server import GitHubFace
+    from gitprovider.fakes.github.server import FakeGitHub
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,13 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request with what the face has found out about it.
+    """A request with what the fake has found out about it.
 
     Attributes:
         found: the repository that the path names; None where it names none.
     """
 
-    face: GitHubFace
+    fake: FakeGitHub
     request: Request
     caller: Caller
     bodies: Bodies
@@ -46,8 +46,8 @@ class Call:
 
     @property
     def forge(self) -> Forge:
-        """The host behind the face."""
-        return self.face.forge
+        """The host behind the fake."""
+        return self.fake.forge
 
     @property
     def record(self) -> RepoRecord:
@@ -67,7 +67,7 @@ class Call:
 
     def bypasses(self, protection: BranchProtection | None) -> bool:
         """Whether protection does not bind the caller: an administrator, unless it is enforced for those too."""
-        return self.face.admin and (protection is None or not protection.enforce_admins)
+        return self.fake.admin and (protection is None or not protection.enforce_admins)
 
     def json(self) -> Any:
         """The body.

@@ -36,7 +36,7 @@ _MAX_COMPARED = 250
 def _get_ref(call: Call, ref: str) -> Response:
     _refuse_empty(call)
     branch = _branch_of(f"refs/{ref}", "gh-ref-not-found")
-    if call.face.lagging.strikes(("ref", call.record.id, branch)):
+    if call.fake.lagging.strikes(("ref", call.record.id, branch)):
         raise Refusal("gh-ref-lag")
     sha = call.forge.head(call.path, branch)
     return reply(call.bodies.ref(call.record, _HEADS + branch, sha), "gh-ref")
@@ -60,7 +60,7 @@ def _create_ref(call: Call) -> Response:
     if not checks.is_sha(asked["sha"]):
         raise Refusal("gh-object-missing")
     call.forge.create_branch(call.path, branch, asked["sha"])
-    call.face.lagging.start(("ref", call.record.id, branch), call.face.ref_lag)
+    call.fake.lagging.start(("ref", call.record.id, branch), call.fake.ref_lag)
     body = call.bodies.ref(call.record, asked["ref"], asked["sha"])
     return reply(body, "gh-ref-created", status=201, headers={"Location": body["url"]}, effect=True)
 
@@ -182,7 +182,7 @@ def _get_tree(call: Call, name: str) -> Response:
         raise Refusal("gh-tree-missing")
     # Whatever the parameter's value, even "0", its presence asks for the whole tree.
     found = objects.items(call.record, sha, recursive="recursive" in call.request.query)
-    limit = call.face.tree_limit
+    limit = call.fake.tree_limit
     return reply(call.bodies.tree(call.record, sha, found[:limit], truncated=len(found) > limit), "gh-tree")
 
 
@@ -202,8 +202,8 @@ def _create_commit(call: Call) -> Response:
         tree=asked["tree"],
         parents=parents,
         message=asked["message"],
-        author=author or call.face.identity,
-        committer=committer or author or call.face.identity,
+        author=author or call.fake.identity,
+        committer=committer or author or call.fake.identity,
     )
     body = call.bodies.git_commit(call.record, call.forge.read_commit(call.path, sha))
     return reply(body, "gh-commit-created", status=201, headers={"Location": body["url"]})
@@ -296,7 +296,7 @@ def _check_shown(held: str, path: str, shown: str | None) -> None:
 
 
 def _commit_file(call: Call, branch: str, file: PutFile, asked: Body) -> CommitRecord:
-    author = _person(asked.get("author")) or _person(asked.get("committer")) or call.face.identity
+    author = _person(asked.get("author")) or _person(asked.get("committer")) or call.fake.identity
     try:
         return call.forge.commit_changes(
             call.path,
@@ -333,7 +333,7 @@ def _refuse_empty(call: Call) -> None:
 
 
 def _branch_of(ref: str, fact: str) -> str:
-    """The branch that a ref names; tags and the rest are not part of the face."""
+    """The branch that a ref names; tags and the rest are not part of the fake."""
     branch = ref.removeprefix(_HEADS)
     if branch == ref or not branch:
         raise Refusal(fact, ref=ref)

@@ -69,7 +69,7 @@ def _checks(asked: Request) -> dict[str, Any]:
     checks = asked.get("checks")
     if checks is None:
         checks = [{"context": context} for context in typed("contexts", asked.get("contexts") or [], list)]
-    # -1 stands for any app, which the answer writes as null; an app left out is one that GitHub picks, and the face
+    # -1 stands for any app, which the answer writes as null; an app left out is one that GitHub picks, and the fake
     # knows of none that has reported a check.
     return {
         "strict": bool(asked.get("strict")),
@@ -130,7 +130,7 @@ def modelled(kept: Request) -> BranchProtection:
 
 
 def kept_by(rule: Rule) -> dict[str, Any]:
-    """What a rule keeps; of one that was not made through this face, what its protection comes to."""
+    """What a rule keeps; of one that was not made through this fake, what its protection comes to."""
     if KEY in rule.settings:
         kept: dict[str, Any] = rule.settings[KEY]
         return kept
@@ -191,5 +191,5 @@ def _shown(named: Request, url: str, account: Callable[[str], dict[str, Any]], *
     links = {"url": url, **{f"{kind}_url": f"{url}/{kind}" for kind in ("users", "teams")}} if urls else {}
     if urls and url.endswith("/restrictions"):
         links["apps_url"] = f"{url}/apps"
-    # Teams and apps are kept by their slugs; the face has none to show.
+    # Teams and apps are kept by their slugs; the fake has none to show.
     return {**links, "users": [account(login) for login in named["users"]], "teams": [], "apps": []}

@@ -44,7 +44,7 @@ def _list_pulls(call: Call) -> Response:
         found = [pull for pull in found if (pull.state is PullRequestState.OPEN) is (state == "open")]
     if query.get("direction") == "asc":
         found.reverse()
-    bodies = [call.bodies.simple_pull(call.record, pull, call.face.login, _known(call, pull)) for pull in found]
+    bodies = [call.bodies.simple_pull(call.record, pull, call.fake.login, _known(call, pull)) for pull in found]
     url = f"{call.bodies.api}/repositories/{call.record.id}/pulls"
     return page(bodies, "gh-pulls", call.request, url)
 
@@ -53,11 +53,11 @@ def _list_pulls(call: Call) -> Response:
 def _create_pull(call: Call) -> Response:
     asked = call.fields({"title": str, "head": str, "base": str}, {"body": str, "draft": bool})
     head, base = _own_branch(call, asked["head"]), asked["base"]
-    if not _is_branch(call, head) or call.face.lagging.strikes(("ref", call.record.id, head)):
+    if not _is_branch(call, head) or call.fake.lagging.strikes(("ref", call.record.id, head)):
         raise Refusal("gh-head-invalid")
     if not _is_branch(call, base):
         raise Refusal("gh-base-invalid")
-    if asked.get("draft") and call.face.plan == "free" and is_private(call.record):
+    if asked.get("draft") and call.fake.plan == "free" and is_private(call.record):
         raise Refusal("gh-no-drafts")
     if head == base:
         raise Refusal("gh-no-commits-between", base=base, head=head)
@@ -83,8 +83,8 @@ def _get_pull(call: Call, number: str) -> Response:
     pull = _pull(call, number)
     # The read that finds nothing computed starts the computation, which takes a while.
     key = ("merge", call.record.id, pull.number, pull.head_sha, pull.base_sha)
-    call.face.lagging.start_once(key, call.face.mergeable_after)
-    merge = Mergeability(computed=False) if call.face.lagging.strikes(key) else _known(call, pull)
+    call.fake.lagging.start_once(key, call.fake.mergeable_after)
+    merge = Mergeability(computed=False) if call.fake.lagging.strikes(key) else _known(call, pull)
     return reply(_full(call, pull, merge), "gh-pull")
 
 
@@ -108,7 +108,7 @@ def _merge_pull(call: Call, number: str) -> Response:
         )
     except NotMergeableError as error:
         raise _refused(call, pull, method, error.reason) from None
-    known = {"closed_at": stamp(call.face.now()), "merged_by": call.face.login}
+    known = {"closed_at": stamp(call.fake.now()), "merged_by": call.fake.login}
     call.forge.update_pull_request(call.path, pull.number, settings=known)
     if setting(call.record, "delete_branch_on_merge"):
         with suppress(GitProviderError):
@@ -139,13 +139,13 @@ def _request_reviewers(call: Call, number: str) -> Response:
     asked = call.fields({}, {"reviewers": list, "team_reviewers": list})
     pull = _pull(call, number)
     names = [typed("reviewers", name, str) for name in asked.get("reviewers") or ()]
-    if call.face.login.lower() in {name.lower() for name in names}:
+    if call.fake.login.lower() in {name.lower() for name in names}:
         raise Refusal("gh-review-author")
-    if asked.get("team_reviewers") or not call.face.logins.issuperset(names):
+    if asked.get("team_reviewers") or not call.fake.logins.issuperset(names):
         raise Refusal("gh-review-stranger", path=call.path)
     wanted = list(dict.fromkeys([*pull.reviewers, *names]))
     changed = call.forge.update_pull_request(call.path, pull.number, reviewers=wanted)
-    body = call.bodies.simple_pull(call.record, changed, call.face.login, _known(call, changed))
+    body = call.bodies.simple_pull(call.record, changed, call.fake.login, _known(call, changed))
     effect = wanted != list(pull.reviewers)
     return reply(body, "gh-reviewers-requested", status=201, headers={"Location": body["url"]}, effect=effect)
 
@@ -168,7 +168,7 @@ def _is_branch(call: Call, name: str) -> bool:
 
 
 def _own_branch(call: Call, head: str) -> str:
-    """The branch that ``head`` names; of another owner's repository the face knows nothing."""
+    """The branch that ``head`` names; of another owner's repository the fake knows nothing."""
     owner, colon, branch = head.partition(":")
     if not colon:
         return head
@@ -187,7 +187,7 @@ def _full(call: Call, pull: PullRecord, merge: Mergeability) -> Body:
     found = objects.compare(call.record, pull.base_sha, pull.head_sha)
     files = objects.changes(call.record, found.merge_base, pull.head_sha) if found else []
     commits = len(found.commits) if found else 0
-    return call.bodies.pull(call.record, pull, call.face.login, merge, commits=commits, files=files)
+    return call.bodies.pull(call.record, pull, call.fake.login, merge, commits=commits, files=files)
 
 
 def _method(word: str) -> MergeMethod:

@@ -30,21 +30,21 @@ def _get_own_user(call: Call) -> Response:
         raise Refusal("gh-app-permission")
     if call.caller.kind != "user":
         raise Refusal("gh-requires-authentication")
-    return reply(call.bodies.own_user(call.face.login, call.face.since), "gh-own-user")
+    return reply(call.bodies.own_user(call.fake.login, call.fake.since), "gh-own-user")
 
 
 @ROUTES.on("GET", "/users/{login}", docs="users/users#get-a-user")
 def _get_user(call: Call, login: str) -> Response:
-    if not call.face.knows(login):
+    if not call.fake.knows(login):
         raise Refusal("gh-not-found")
-    return reply(call.bodies.user(login, call.face.since), "gh-user")
+    return reply(call.bodies.user(login, call.fake.since), "gh-user")
 
 
 @ROUTES.on("GET", "/orgs/{org}", docs="orgs/orgs#get-an-organization")
 def _get_org(call: Call, org: str) -> Response:
     if not call.bodies.is_org(org):
         raise Refusal("gh-not-found")
-    return reply(call.bodies.organization(org, call.face.since), "gh-org")
+    return reply(call.bodies.organization(org, call.fake.since), "gh-org")
 
 
 @ROUTES.on(
@@ -52,10 +52,10 @@ def _get_org(call: Call, org: str) -> Response:
 )
 @ROUTES.on("GET", "/users/{login}/installation", docs="apps/apps#get-a-user-installation-for-the-authenticated-app")
 def _get_installation(call: Call, login: str) -> Response:
-    app = call.face.app_of(call.caller)
+    app = call.fake.app_of(call.caller)
     for number, account in app.installations.items():
         if account.lower() == login.lower():
-            return reply(call.bodies.installation(number, app.id, account, call.face.since), "gh-installation")
+            return reply(call.bodies.installation(number, app.id, account, call.fake.since), "gh-installation")
     raise Refusal("gh-installation-missing")
 
 
@@ -63,10 +63,10 @@ def _get_installation(call: Call, login: str) -> Response:
     "POST", "/app/installations/{number}/access_tokens", docs="apps/apps#create-an-installation-access-token-for-an-app"
 )
 def _create_installation_token(call: Call, number: str) -> Response:
-    app = call.face.app_of(call.caller)
+    app = call.fake.app_of(call.caller)
     if not number.isdecimal() or int(number) not in app.installations:
         raise Refusal("gh-installation-missing")
-    return reply(call.face.issue_token(app.installations[int(number)]), "gh-installation-token", status=201)
+    return reply(call.fake.issue_token(app.installations[int(number)]), "gh-installation-token", status=201)
 
 
 # Repositories
@@ -78,7 +78,7 @@ def _create_own_repo(call: Call) -> Response:
         raise Refusal("gh-app-permission")
     asked = call.fields({"name": str}, {"description": str, "private": bool, "auto_init": bool})
     # There is no ``visibility`` here: without ``private`` the repository is public.
-    return _create(call, call.face.login, asked, Visibility.PRIVATE if asked.get("private") else Visibility.PUBLIC)
+    return _create(call, call.fake.login, asked, Visibility.PRIVATE if asked.get("private") else Visibility.PUBLIC)
 
 
 @ROUTES.on("POST", "/orgs/{org}/repos", docs="repos/repos#create-an-organization-repository")
@@ -88,7 +88,7 @@ def _create_org_repo(call: Call, org: str) -> Response:
     optional = {"description": str, "private": bool, "visibility": str, "auto_init": bool}
     asked = call.fields({"name": str}, optional)
     word = asked.get("visibility") or ("private" if asked.get("private") else "public")
-    if word == "internal" and not call.face.is_enterprise:
+    if word == "internal" and not call.fake.is_enterprise:
         raise Refusal("gh-visibility-internal")
     if word not in {member.value for member in Visibility}:
         raise Refusal("gh-wrong-type", name="visibility", value=word, kind="a visibility")
@@ -106,22 +106,22 @@ def _create(call: Call, owner: str, asked: Body, visibility: Visibility) -> Resp
         visibility=visibility,
         auto_init=bool(asked.get("auto_init")),
     )
-    call.face.lagging.start(("repo", record.id), call.face.lag)
+    call.fake.lagging.start(("repo", record.id), call.fake.lag)
     location = {"Location": call.bodies.url(record)}
     return reply(
-        call.bodies.repo(record, admin=call.face.admin), "gh-repo-created", status=201, headers=location, effect=True
+        call.bodies.repo(record, admin=call.fake.admin), "gh-repo-created", status=201, headers=location, effect=True
     )
 
 
 @ROUTES.on("GET", "/repos/{owner}/{repo}", docs="repos/repos#get-a-repository")
 def _get_repo(call: Call) -> Response:
     anonymous = call.caller.kind == "anonymous"
-    return reply(call.bodies.repo(call.record, admin=call.face.admin, anonymous=anonymous), "gh-repo")
+    return reply(call.bodies.repo(call.record, admin=call.fake.admin, anonymous=anonymous), "gh-repo")
 
 
 @ROUTES.on("DELETE", "/repos/{owner}/{repo}", docs="repos/repos#delete-a-repository")
 def _delete_repo(call: Call) -> Response:
-    if not call.face.admin:
+    if not call.fake.admin:
         raise Refusal("gh-admin-rights")
     call.forge.delete_repo(call.path)
     return reply(None, "gh-repo-deleted", status=204, effect=True)
@@ -170,7 +170,7 @@ def _put_protection(call: Call, branch: str) -> Response:
     )
     org = call.bodies.is_org(call.owner)
     before = protection.kept_by(held) if held is not None else None
-    kept = protection.accepted(asked, before, org=org, logins=call.face.logins)
+    kept = protection.accepted(asked, before, org=org, logins=call.fake.logins)
     linear = kept["required_linear_history"]
     if linear and not (setting(call.record, "allow_squash_merge") or setting(call.record, "allow_rebase_merge")):
         raise Refusal("gh-protection-linear")
@@ -241,7 +241,7 @@ def _protection(call: Call, branch: str, rule: Rule) -> Body:
 
 
 def _check_protection_access(call: Call) -> None:
-    if not call.face.admin:
+    if not call.fake.admin:
         raise Refusal("gh-protection-no-admin")
-    if call.face.plan == "free" and is_private(call.record):
+    if call.fake.plan == "free" and is_private(call.record):
         raise Refusal("gh-plan")

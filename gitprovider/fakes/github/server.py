@@ -1,7 +1,7 @@
-"""The GitHub face: GitHub's REST dialect (version 2022-11-28) over a forge.
+"""The GitHub fake: GitHub's REST dialect (version 2022-11-28) over a forge.
 
 Only the endpoints that a provider calls. Each answer has the status, headers, body and error text of the real host,
-and names the recorded fact that it follows (``tests/hosts/facts.jsonl``).
+and names the recorded fact that it follows (``gitprovider/fakes/facts.jsonl``).
 """
 
 from __future__ import annotations
@@ -83,11 +83,11 @@ class Lagging:
             return left > 0
 
 
-class GitHubFace:
+class FakeGitHub:
     """A GitHub in front of a forge. Safe to call from many threads.
 
     Args:
-        forge: the host behind it; give it ``combine=GitHubFace.combine``, since on GitHub one rule applies to a branch.
+        forge: the host behind it; give it ``combine=FakeGitHub.combine``, since on GitHub one rule applies to a branch.
         token: the token of ``login``, whose scopes suffice for everything.
         login: the user that the token belongs to, and the author of every pull request.
         orgs: the logins that are organizations; ``login`` may create repositories there.
@@ -160,7 +160,7 @@ class GitHubFace:
         self._numbers = itertools.count(1)
 
     def __repr__(self) -> str:
-        return f"GitHubFace({self.forge!r}, base={self.base!r})"
+        return f"FakeGitHub({self.forge!r}, base={self.base!r})"
 
     @property
     def is_enterprise(self) -> bool:

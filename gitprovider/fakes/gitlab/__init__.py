@@ -1,0 +1,1 @@
+"""A fake GitLab: the REST API and the part of GraphQL that a commit needs, over a local forge."""

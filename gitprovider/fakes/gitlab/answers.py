@@ -1,4 +1,4 @@
-"""How the GitLab face answers: refusals, pages, and ready-made answers of what stands before GitLab."""
+"""How the GitLab fake answers: refusals, pages, and ready-made answers of what stands before GitLab."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 
 
 class Refusal(Exception):
-    """A refusal that a handler raises, and that the face answers as it is.
+    """A refusal that a handler raises, and that the fake answers as it is.
 
     Attributes:
         status: the HTTP status.
@@ -160,7 +160,7 @@ def _positive(params: Mapping[str, Any], name: str, default: int) -> int:
     return int(text)
 
 
-# Answers of what stands before GitLab, and of GitLab in trouble: for a fault script, and for the face's own limit.
+# Answers of what stands before GitLab, and of GitLab in trouble: for a fault script, and for the fake's own limit.
 
 APPLICATION_LIMIT = reply(
     {"message": {"error": "This endpoint has been requested too many times. Try again later."}},

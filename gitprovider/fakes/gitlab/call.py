@@ -1,4 +1,4 @@
-"""One request to the GitLab face: its parameters, the project that it names, and what its token may do there."""
+"""One request to the GitLab fake: its parameters, the project that it names, and what its token may do there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gitprovider.fakes.gitlab.answers import Refusal, invalid
 from gitprovider.fakes.host import Request, Response
 
 if TYPE_CHECKING:
-    from gitprovider.fakes.gitlab.server import GitLabFace
+    from gitprovider.fakes.gitlab.server import FakeGitLab
     from gitprovider.local.database import RepoRecord
     from gitprovider.local.forge import Forge
 
@@ -29,16 +29,16 @@ class Call:
         site: the URL of the installation, as the answer's links write it.
     """
 
-    def __init__(self, face: GitLabFace, request: Request, site: str) -> None:
-        self.face = face
+    def __init__(self, fake: FakeGitLab, request: Request, site: str) -> None:
+        self.fake = fake
         self.request = request
         self.site = site
         self.params: Mapping[str, Any] = self._read()
 
     @property
     def forge(self) -> Forge:
-        """The forge behind the face."""
-        return self.face.forge
+        """The forge behind the fake."""
+        return self.fake.forge
 
     def _read(self) -> Mapping[str, Any]:
         try:
@@ -98,7 +98,7 @@ class Call:
             record = self.forge.repo_by_id(int(key)) if key.isdecimal() else self._by_path(key)
         except NotFoundError:
             raise answers.missing("Project", "gl-project-missing") from None
-        if record.path in self.face.hidden:
+        if record.path in self.fake.hidden:
             raise answers.missing("Project", "gl-project-missing")
         return record
 
@@ -114,7 +114,7 @@ class Call:
             return Refusal(405, text, "gl-moved-write")
         head, _, tail = self.request.path.partition("/projects/")
         rest = tail.partition("/")[2]
-        place = f"{self.site}{head.removeprefix(self.face.prefix)}/projects/{number}{'/' if rest else ''}{rest}"
+        place = f"{self.site}{head.removeprefix(self.fake.prefix)}/projects/{number}{'/' if rest else ''}{rest}"
         text = f"This resource has been moved permanently to {place}"
         return Refusal(301, text, "gl-moved-read", headers={"Location": place})
 
@@ -123,7 +123,7 @@ class Call:
         record = self.project(key)
         if record.archived:
             raise answers.forbidden("gl-project-archived")
-        if self.face.role < role:
+        if self.fake.role < role:
             raise answers.forbidden("gl-forbidden")
         return record
 
@@ -137,8 +137,8 @@ class Call:
             items,
             fact,
             show=show,
-            url=f"{self.site}{self.request.path.removeprefix(self.face.prefix)}",
+            url=f"{self.site}{self.request.path.removeprefix(self.fake.prefix)}",
             params=self.params,
             keys=keys,
-            totals=self.face.totals,
+            totals=self.fake.totals,
         )

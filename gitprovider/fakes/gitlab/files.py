@@ -1,4 +1,4 @@
-"""Commits, trees and files on the GitLab face: https://docs.gitlab.com/api/commits/ ."""
+"""Commits, trees and files on the GitLab fake: https://docs.gitlab.com/api/commits/ ."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def create_commit(call: Call, project: str) -> Response:
     record = call.writable(project)
     branch, message = call.need("branch", "commit_message")
     actions = _actions(call)
-    if not Guard(call.face, record.path).may("push", branch):
+    if not Guard(call.fake, record.path).may("push", branch):
         raise answers.forbidden("gl-push-denied", "You are not allowed to push into this branch")
     _check_push_rules(call, message)
     base, old = _start(call, record, branch)
@@ -152,7 +152,7 @@ def create_commit(call: Call, project: str) -> Response:
         parents=[base] if base else [],
         message=message,
         author=_author(call),
-        committer=call.face.identity,
+        committer=call.fake.identity,
     )
     _publish(call, record, branch, sha, old)
     with opened(record.git_dir, record.path) as repository:
@@ -183,7 +183,7 @@ def _check_first(actions: list[Mapping[str, Any]]) -> None:
 
 
 def _check_push_rules(call: Call, message: str) -> None:
-    pattern = call.face.commit_message_pattern
+    pattern = call.fake.commit_message_pattern
     if pattern is not None and not re.search(pattern, message):
         raise Refusal(400, f"Commit message does not follow the pattern '{pattern}'", "gl-push-rule")
 
@@ -276,7 +276,7 @@ def _truth(value: Any) -> bool:
 
 
 def _author(call: Call) -> Author:
-    mine = call.face.identity
+    mine = call.fake.identity
     return Author(name=call.text("author_name") or mine.name, email=call.text("author_email") or mine.email)
 
 
@@ -287,7 +287,7 @@ def _publish(call: Call, record: RepoRecord, branch: str, sha: str, old: str | N
         except (AlreadyExistsError, ConflictError):
             text = f"Could not update refs/heads/{branch}. Please refresh and try again."
             raise Refusal(400, text, "gl-commit-moved") from None
-        call.face.branch_made(record, branch)
+        call.fake.branch_made(record, branch)
         return
     force = bool(call.flag("force"))
     call.forge.move_branch(record.path, branch, sha, expected=old, force=force, bypass=True)

@@ -229,10 +229,10 @@ def _query(call: Call) -> _Type:
             record = call.forge.repo(str(_needed(arguments, "fullPath", "project")))
         except (NotFoundError, RepoMovedError):
             return None
-        return None if record.path in call.face.hidden else _project(record)
+        return None if record.path in call.fake.hidden else _project(record)
 
     def current_user(arguments: Mapping[str, Any]) -> _Type:
-        return _Type("CurrentUser", {"username": lambda _: call.face.username})
+        return _Type("CurrentUser", {"username": lambda _: call.fake.username})
 
     return _Type("Query", {"project": project, "currentUser": current_user})
 

@@ -1,4 +1,4 @@
-"""Merge requests on the GitLab face: https://docs.gitlab.com/api/merge_requests/ ."""
+"""Merge requests on the GitLab fake: https://docs.gitlab.com/api/merge_requests/ ."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _status(call: Call, record: RepoRecord, pull: PullRecord) -> str:
     """``detailed_merge_status``: the first check that fails, in GitLab's order."""
     if pull.state is not PullRequestState.OPEN:
         return "not_open"
-    if call.face.is_checking(record, pull):
+    if call.fake.is_checking(record, pull):
         return "checking"
     method = MergeMethod.REBASE if _is_linear(record) else MergeMethod.MERGE
     reason = call.forge.mergeability(record.path, pull.number, method=method)
@@ -67,7 +67,7 @@ def _status(call: Call, record: RepoRecord, pull: PullRecord) -> str:
     # An open one that the forge calls closed has lost a branch.
     if reason is NotMergeableReason.CLOSED or forge.contains(record.path, pull.head_sha, pull.target_branch):
         return "commits_status"
-    if forced := call.face.merge_statuses.get((record.path, pull.number)):
+    if forced := call.fake.merge_statuses.get((record.path, pull.number)):
         return forced
     diverged = _is_linear(record) and not forge.contains(record.path, pull.base_sha, pull.source_branch)
     if diverged and reason in (None, NotMergeableReason.METHOD, NotMergeableReason.CHECKS):
@@ -79,7 +79,7 @@ def _shown(
     call: Call, record: RepoRecord, pull: PullRecord, status: str, *, state: str | None = None
 ) -> dict[str, Any]:
     prefix = pull.settings.get("draft_prefix", "Draft: ") if pull.draft else ""
-    face = call.face
+    fake = call.fake
     return gitlab_json.merge_request(
         call.site,
         record,
@@ -88,8 +88,8 @@ def _shown(
         draft=pull.draft,
         state=state or _STATES[pull.state],
         status=status,
-        author=gitlab_json.user(call.site, face.username, face.users[face.username]),
-        reviewers=[gitlab_json.user(call.site, name, face.user_id(name)) for name in pull.reviewers],
+        author=gitlab_json.user(call.site, fake.username, fake.users[fake.username]),
+        reviewers=[gitlab_json.user(call.site, name, fake.user_id(name)) for name in pull.reviewers],
         squash_on_merge=_squashes(record, pull),
     )
 
@@ -101,10 +101,10 @@ def get_merge_request(call: Call, project: str, iid: str) -> Response:
     """One merge request. Reading it is what makes GitLab compute whether it can be merged."""
     record = call.project(project)
     pull = _found(call, record, iid)
-    if call.face.seen_locked(record, pull):
+    if call.fake.seen_locked(record, pull):
         return reply(_shown(call, record, pull, "not_open", state="locked"), "gl-mr-locked")
     status = _status(call, record, pull)
-    call.face.note_read(record, pull)
+    call.fake.note_read(record, pull)
     fact = "gl-mr-checking" if status == "checking" else "gl-mr"
     return reply(_shown(call, record, pull, status), fact)
 
@@ -141,13 +141,13 @@ def _titled(title: str) -> dict[str, Any]:
 
 def _reviewers(call: Call, named: list[str]) -> list[str]:
     """Who becomes a reviewer. Numbers that may not read the project are dropped, and the free tier keeps one."""
-    names = {number: name for name, number in call.face.users.items() if name not in call.face.outsiders}
+    names = {number: name for name, number in call.fake.users.items() if name not in call.fake.outsiders}
     numbers = call.words("reviewer_ids") or []
     if not all(number.isdecimal() for number in numbers):
         raise invalid("reviewer_ids is invalid")
     asked = [names[int(number)] for number in numbers if int(number) in names]
     everyone = list(dict.fromkeys([*asked, *(name for name in named if name in names.values())]))
-    return everyone if call.face.premium else everyone[:1]
+    return everyone if call.fake.premium else everyone[:1]
 
 
 def create_merge_request(call: Call, project: str) -> Response:
@@ -177,7 +177,7 @@ def create_merge_request(call: Call, project: str) -> Response:
     if done.closed:
         pull = call.forge.update_pull_request(record.path, pull.number, state=PullRequestState.CLOSED)
     body = _shown(call, record, pull, "not_open" if done.closed else "checking")
-    if call.face.late_sha:
+    if call.fake.late_sha:
         body |= {"sha": None, "diff_refs": {"base_sha": None, "head_sha": None, "start_sha": None}}
     return reply(body, "gl-mr-created", status=201, effect=True)
 
@@ -201,7 +201,7 @@ def _check_branches(call: Call, record: RepoRecord, source: str, target: str) ->
         ("source_branch", source, "gl-mr-source-missing"),
         ("target_branch", target, "gl-mr-target-missing"),
     ):
-        if branch not in heads or call.face.seen_late(record, branch):
+        if branch not in heads or call.fake.seen_late(record, branch):
             raise Refusal(400, {"message": {name: ["does not exist"]}}, fact)
 
 
@@ -253,9 +253,9 @@ def merge(call: Call, project: str, iid: str) -> Response:
     record = call.project(project)
     pull = _found(call, record, iid)
     sha = call.text("sha")
-    if call.face.requires_sha and not sha:
+    if call.fake.requires_sha and not sha:
         raise Refusal(400, "SHA must be provided when merging", "gl-merge-sha-needed")
-    if record.archived or not Guard(call.face, record.path).may_update(pull.target_branch):
+    if record.archived or not Guard(call.fake, record.path).may_update(pull.target_branch):
         raise Refusal(401, "401 Unauthorized", "gl-merge-unauthorized")
     if sha and sha != pull.head_sha:
         text = f"SHA does not match HEAD of source branch: {pull.head_sha}"
@@ -266,7 +266,7 @@ def merge(call: Call, project: str, iid: str) -> Response:
     status = _status(call, record, pull)
     wants_auto = bool(call.flag("auto_merge") or call.flag("merge_when_pipeline_succeeds"))
     if status in ("mergeable", "ci_must_pass", "ci_still_running") and (
-        call.face.auto_merges or (wants_auto and status != "mergeable")
+        call.fake.auto_merges or (wants_auto and status != "mergeable")
     ):
         pull = _keep(call, record, pull, auto_merge=True)
         return reply(_shown(call, record, pull, "ci_still_running"), "gl-merge-auto", effect=True)
@@ -282,7 +282,7 @@ def _keep(call: Call, record: RepoRecord, pull: PullRecord, **settings: Any) -> 
 def _merged(call: Call, record: RepoRecord, pull: PullRecord) -> Response:
     if gitlab_json.setting(record, "squash_option") == "always" and not pull.settings.get("squash"):
         pull = _keep(call, record, pull, merge_error=_SQUASH_NEEDED)
-        if call.face.hides_merge_errors:
+        if call.fake.hides_merge_errors:
             return reply(_shown(call, record, pull, "mergeable"), "gl-merge-error-hidden", effect=True)
         raise Refusal(422, "Branch cannot be merged", "gl-merge-failed", effect=True)
     try:
@@ -294,7 +294,7 @@ def _merged(call: Call, record: RepoRecord, pull: PullRecord) -> Response:
     pull = _keep(call, record, call.forge.pull_request(record.path, pull.number), merge_error=None, **done)
     if pull.settings.get("force_remove_source_branch") if remove is None else remove:
         _remove_source(call, record, pull)
-    if call.face.lock(record, pull):
+    if call.fake.lock(record, pull):
         return reply(_shown(call, record, pull, "not_open", state="locked"), "gl-merge-locked", effect=True)
     return reply(_shown(call, record, pull, "not_open"), "gl-merge-done", effect=True)
 
@@ -332,8 +332,8 @@ def _join(call: Call, record: RepoRecord, squashed: PullRecord, message: str) ->
         tree=tree,
         parents=[squashed.base_sha, sha],
         message=message,
-        author=call.face.identity,
-        committer=call.face.identity,
+        author=call.fake.identity,
+        committer=call.fake.identity,
     )
     forge.move_branch(path, squashed.target_branch, top, expected=sha, bypass=True)
     return top
@@ -342,7 +342,7 @@ def _join(call: Call, record: RepoRecord, squashed: PullRecord, message: str) ->
 def _remove_source(call: Call, record: RepoRecord, pull: PullRecord) -> None:
     """Delete the source branch, as GitLab does after a merge: silently not, where that is not allowed."""
     branch = pull.source_branch
-    if branch == record.default_branch or Guard(call.face, record.path).covers(branch):
+    if branch == record.default_branch or Guard(call.fake, record.path).covers(branch):
         return
     with suppress(GitProviderError):
         call.forge.delete_branch(record.path, branch, expected=pull.head_sha, bypass=True)
@@ -352,12 +352,12 @@ def approve(call: Call, project: str, iid: str) -> Response:
     """Approve a merge request as the token's user."""
     record = call.writable(project)
     pull = _found(call, record, iid)
-    call.forge.approve(record.path, pull.number, call.face.username)
+    call.forge.approve(record.path, pull.number, call.fake.username)
     approved: Mapping[str, Any] = {
         "id": record.id * 100_000 + pull.number,
         "iid": pull.number,
         "project_id": record.id,
         "approved": True,
-        "approved_by": [{"user": gitlab_json.user(call.site, call.face.username, call.face.users[call.face.username])}],
+        "approved_by": [{"user": gitlab_json.user(call.site, call.fake.username, call.fake.users[call.fake.username])}],
     }
     return reply(approved, "gl-mr-approved", status=201, effect=True)

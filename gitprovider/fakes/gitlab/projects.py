@@ -1,4 +1,4 @@
-"""Users, namespaces, projects and branches on the GitLab face: https://docs.gitlab.com/api/projects/ ."""
+"""Users, namespaces, projects and branches on the GitLab fake: https://docs.gitlab.com/api/projects/ ."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _CHOICES = {
 
 def get_version(call: Call) -> Response:
     """The server's version; ``/metadata`` says the same and a little more."""
-    body = {"version": "18.5.1" + ("-ee" if call.face.premium else ""), "revision": "b75c85eaf2b"}
-    return reply({**body, "enterprise": call.face.premium}, "gl-version")
+    body = {"version": "18.5.1" + ("-ee" if call.fake.premium else ""), "revision": "b75c85eaf2b"}
+    return reply({**body, "enterprise": call.fake.premium}, "gl-version")
 
 
 def get_user(call: Call) -> Response:
     """Whose token it is."""
-    face = call.face
-    return reply(gitlab_json.current_user(call.site, face.username, face.users[face.username]), "gl-user")
+    fake = call.fake
+    return reply(gitlab_json.current_user(call.site, fake.username, fake.users[fake.username]), "gl-user")
 
 
 def list_users(call: Call) -> Response:
@@ -54,7 +54,7 @@ def list_users(call: Call) -> Response:
     wanted = call.text("username").lower()
     found = [
         gitlab_json.user(call.site, name, number)
-        for name, number in call.face.users.items()
+        for name, number in call.fake.users.items()
         if wanted in ("", name.lower())
     ]
     return call.page(found, "gl-users", username=wanted)
@@ -65,11 +65,11 @@ def get_namespace(call: Call, namespace: str) -> Response:
     path = _namespace(call, namespace)
     if path is None:
         raise answers.missing("Namespace", "gl-namespace-missing")
-    return reply(gitlab_json.namespace(call.site, path, kind=call.face.kind(path)), "gl-namespace")
+    return reply(gitlab_json.namespace(call.site, path, kind=call.fake.kind(path)), "gl-namespace")
 
 
 def _namespace(call: Call, key: str) -> str | None:
-    for path in (call.face.username, *sorted(call.face.groups)):
+    for path in (call.fake.username, *sorted(call.fake.groups)):
         if key.lower() == path.lower() or key == str(gitlab_json.namespace_id(path)):
             return path
     return None
@@ -84,7 +84,7 @@ def shown_project(call: Call, record: RepoRecord) -> dict[str, Any]:
     return gitlab_json.project(
         call.site,
         record,
-        kind=call.face.kind(owner),
+        kind=call.fake.kind(owner),
         empty=not call.forge.branches(record.path),
         open_merge_requests=0,
     )
@@ -103,12 +103,12 @@ def create_project(call: Call) -> Response:
     path = call.text("path") or re.sub(r"[^A-Za-z0-9_.]+", "-", name).strip("-.").lower()
     _check_names(name, path)
     asked = call.params.get("namespace_id")
-    owner = call.face.username if asked is None else _namespace(call, str(asked))
+    owner = call.fake.username if asked is None else _namespace(call, str(asked))
     if owner is None:
         raise Refusal(400, {"message": {"namespace": ["is not valid"]}}, "gl-namespace-invalid")
     record = _created(call, f"{owner}/{path}", name)
     if call.flag("initialize_with_readme"):
-        call.face.branch_made(record, record.default_branch)
+        call.fake.branch_made(record, record.default_branch)
     return reply(shown_project(call, record), "gl-project-created", status=201, effect=True)
 
 
@@ -124,10 +124,10 @@ def _check_names(name: str, path: str) -> None:
 
 def _created(call: Call, path: str, name: str) -> RepoRecord:
     visibility = call.choice("visibility", tuple(Visibility)) or Visibility.PRIVATE
-    if path in call.face.pending_deletion:
+    if path in call.fake.pending_deletion:
         base = ["The project is still being deleted. Please try again later."]
         raise Refusal(400, {"message": {"base": base, "limit_reached": []}}, "gl-project-pending-deletion")
-    if visibility in call.face.restricted(call.request):
+    if visibility in call.fake.restricted(call.request):
         text = f"{visibility} has been restricted by your GitLab administrator"
         raise Refusal(400, {"message": {"visibility_level": [text], "limit_reached": []}}, "gl-visibility-restricted")
     try:
@@ -170,7 +170,7 @@ def update_project(call: Call, project: str) -> Response:
 def delete_project(call: Call, project: str) -> Response:
     """Delete a project; GitLab answers before it is done."""
     record = call.project(project)
-    if call.face.role < MAINTAINER:
+    if call.fake.role < MAINTAINER:
         raise answers.forbidden("gl-forbidden")
     call.forge.delete_repo(record.path)
     return reply({"message": "202 Accepted"}, "gl-project-deleted", status=202, effect=True)
@@ -188,7 +188,7 @@ def unarchive_project(call: Call, project: str) -> Response:
 
 def _archived(call: Call, project: str, *, archived: bool) -> Response:
     record = call.project(project)
-    if call.face.role < MAINTAINER:
+    if call.fake.role < MAINTAINER:
         raise answers.forbidden("gl-forbidden")
     record = call.forge.update_repo(record.path, archived=archived)
     return reply(shown_project(call, record), "gl-project-archive", status=201, effect=True)
@@ -202,7 +202,7 @@ class _Branches:
 
     def __init__(self, call: Call, record: RepoRecord, repository: BareRepository) -> None:
         self._site, self._record, self._repository = call.site, record, repository
-        self._guard = Guard(call.face, record.path)
+        self._guard = Guard(call.fake, record.path)
 
     def shown(self, found: tuple[str, str]) -> dict[str, Any]:
         """The body of a branch, given its name and head."""
@@ -229,7 +229,7 @@ def list_branches(call: Call, project: str) -> Response:
     found = [
         (name, sha)
         for name, sha in call.forge.branches(record.path)
-        if wanted in name and not call.face.is_late(record, name)
+        if wanted in name and not call.fake.is_late(record, name)
     ]
     with opened(record.git_dir, record.path) as repository:
         shown = _Branches(call, record, repository).shown
@@ -240,7 +240,7 @@ def get_branch(call: Call, project: str, branch: str) -> Response:
     """One branch by its exact name."""
     record = call.project(project)
     sha = dict(call.forge.branches(record.path)).get(branch)
-    if sha is None or call.face.seen_late(record, branch):
+    if sha is None or call.fake.seen_late(record, branch):
         raise answers.missing("Branch", "gl-branch-missing")
     return reply(_shown_branch(call, record, branch, sha), "gl-branch")
 
@@ -263,16 +263,16 @@ def create_branch(call: Call, project: str) -> Response:
     except ConflictError:
         text = f"Failed to create branch '{name}': Branch name conflicts with existing branch hierarchy."
         raise Refusal(400, text, "gl-branch-prefix") from None
-    call.face.branch_made(record, name)
+    call.fake.branch_made(record, name)
     return reply(_shown_branch(call, record, name, str(start.id)), "gl-branch-created", status=201, effect=True)
 
 
 def _make_default_branch(call: Call, record: RepoRecord) -> None:
     forge, path = call.forge, record.path
     tree = forge.write_tree(path, None, {"README.md": (forge.write_blob(path, b""), "100644")})
-    sha = forge.write_commit(path, tree=tree, parents=[], message="Add README.md", committer=call.face.identity)
+    sha = forge.write_commit(path, tree=tree, parents=[], message="Add README.md", committer=call.fake.identity)
     forge.create_branch(path, record.default_branch, sha)
-    call.face.branch_made(record, record.default_branch)
+    call.fake.branch_made(record, record.default_branch)
 
 
 def _check_new_branch(call: Call, record: RepoRecord, name: str) -> None:
@@ -282,14 +282,14 @@ def _check_new_branch(call: Call, record: RepoRecord, name: str) -> None:
         raise Refusal(400, "Branch name is invalid", "gl-branch-name-invalid") from None
     if name in dict(call.forge.branches(record.path)):
         raise Refusal(400, "Branch already exists", "gl-branch-exists")
-    pattern = call.face.branch_name_pattern
+    pattern = call.fake.branch_name_pattern
     if pattern is not None and not re.search(pattern, name):
         raise Refusal(400, f"Branch name does not follow the pattern '{pattern}'", "gl-push-rule")
 
 
 def _check_new_protected(call: Call, record: RepoRecord, name: str, ref: str, sha: str) -> None:
     """A name that a rule covers: whoever may push may make it, whoever may merge only from what is protected."""
-    guard, path = Guard(call.face, record.path), record.path
+    guard, path = Guard(call.fake, record.path), record.path
     if guard.may("push", name):
         return
     if not guard.may("merge", name):
@@ -309,7 +309,7 @@ def delete_branch(call: Call, project: str, branch: str) -> Response:
     if branch == record.default_branch:
         text = "The default branch of a project cannot be deleted."
         raise Refusal(400, text, "gl-branch-default-kept")
-    if Guard(call.face, record.path).covers(branch) and call.face.role < MAINTAINER:
+    if Guard(call.fake, record.path).covers(branch) and call.fake.role < MAINTAINER:
         text = (
             "You are not allowed to delete protected branches from this project. "
             "Only a project maintainer or owner can delete a protected branch."

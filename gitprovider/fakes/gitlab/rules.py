@@ -1,4 +1,4 @@
-"""Protected branches on the GitLab face: https://docs.gitlab.com/api/protected_branches/ .
+"""Protected branches on the GitLab fake: https://docs.gitlab.com/api/protected_branches/ .
 
 A rule's access levels are kept as GitLab shows them, in the settings of the forge's rule; the forge's protection is
 what follows from them. A rule that was put without settings gets the levels that mean the same.
@@ -20,7 +20,7 @@ from gitprovider.local.rules import matches
 from gitprovider.models import BranchProtection
 
 if TYPE_CHECKING:
-    from gitprovider.fakes.gitlab.server import GitLabFace
+    from gitprovider.fakes.gitlab.server import FakeGitLab
 
 Place = Literal["push", "merge"]
 
@@ -96,28 +96,28 @@ def _is_special(one: Mapping[str, Any]) -> bool:
     return any(one[key] is not None for key in ("user_id", "group_id", "deploy_key_id"))
 
 
-def _lets_in(face: GitLabFace, entries: Sequence[Mapping[str, Any]]) -> bool:
+def _lets_in(fake: FakeGitLab, entries: Sequence[Mapping[str, Any]]) -> bool:
     """Whether the token's user is let in. Nobody else's deploy key or group is its own."""
     for one in entries:
         if _is_special(one):
-            if one["user_id"] == face.users[face.username]:
+            if one["user_id"] == fake.users[fake.username]:
                 return True
-        elif one["access_level"] != NO_ONE and face.role >= one["access_level"]:
+        elif one["access_level"] != NO_ONE and fake.role >= one["access_level"]:
             return True
     return False
 
 
-def _group_rules(face: GitLabFace, path: str) -> list[GroupRule]:
-    return [rule for rule in face.group_rules if path.startswith(f"{rule.group}/")]
+def _group_rules(fake: FakeGitLab, path: str) -> list[GroupRule]:
+    return [rule for rule in fake.group_rules if path.startswith(f"{rule.group}/")]
 
 
 class Guard:
     """The rules over one project's branches, its own and its groups', read once."""
 
-    def __init__(self, face: GitLabFace, path: str) -> None:
-        self._face = face
+    def __init__(self, fake: FakeGitLab, path: str) -> None:
+        self._fake = fake
         self._rules: list[tuple[str, dict[str, list[dict[str, Any]]]]] = [
-            (rule.pattern, levels(rule)) for rule in face.forge.rules(path)
+            (rule.pattern, levels(rule)) for rule in fake.forge.rules(path)
         ]
         self._rules += [
             (
@@ -127,7 +127,7 @@ class Guard:
                     "merge": [entry(0, access_level=rule.merge_access_level)],
                 },
             )
-            for rule in _group_rules(face, path)
+            for rule in _group_rules(fake, path)
         ]
 
     def covers(self, branch: str) -> bool:
@@ -137,22 +137,22 @@ class Guard:
     def may(self, place: Place, branch: str) -> bool:
         """Whether the token's user may push or merge: one matching rule that lets it in is enough."""
         ways = [held[place] for pattern, held in self._rules if matches(pattern, branch)]
-        return any(_lets_in(self._face, way) for way in ways) if ways else self._face.role >= DEVELOPERS
+        return any(_lets_in(self._fake, way) for way in ways) if ways else self._fake.role >= DEVELOPERS
 
     def may_update(self, branch: str) -> bool:
         """Whether a merge request into the branch may be merged: by whoever may push, or may merge."""
         return self.may("push", branch) or self.may("merge", branch)
 
 
-def protect_default(face: GitLabFace, path: str, branch: str) -> None:
+def protect_default(fake: FakeGitLab, path: str, branch: str) -> None:
     """What GitLab does by itself when a project gets its default branch: fully protected, unless a rule covers it."""
-    if not Guard(face, path).covers(branch):
+    if not Guard(fake, path).covers(branch):
         protection = BranchProtection(require_pull_request=False)
-        face.forge.put_rule(path, branch, protection, {"push": [_fresh(face)], "merge": [_fresh(face)]})
+        fake.forge.put_rule(path, branch, protection, {"push": [_fresh(fake)], "merge": [_fresh(fake)]})
 
 
-def _fresh(face: GitLabFace, **known: Any) -> dict[str, Any]:
-    return entry(face.next_id(), **known)
+def _fresh(fake: FakeGitLab, **known: Any) -> dict[str, Any]:
+    return entry(fake.next_id(), **known)
 
 
 # bodies
@@ -174,16 +174,16 @@ def _shown_entry(one: Mapping[str, Any], place: str, *, premium: bool) -> dict[s
     return shown
 
 
-def _shown(face: GitLabFace, rule: Rule) -> dict[str, Any]:
+def _shown(fake: FakeGitLab, rule: Rule) -> dict[str, Any]:
     held = levels(rule)
     body: dict[str, Any] = {
         "id": rule.id,
         "name": rule.pattern,
-        "push_access_levels": [_shown_entry(one, "push", premium=face.premium) for one in held["push"]],
-        "merge_access_levels": [_shown_entry(one, "merge", premium=face.premium) for one in held["merge"]],
+        "push_access_levels": [_shown_entry(one, "push", premium=fake.premium) for one in held["push"]],
+        "merge_access_levels": [_shown_entry(one, "merge", premium=fake.premium) for one in held["merge"]],
         "allow_force_push": not rule.protection.block_force_push,
     }
-    if face.premium:
+    if fake.premium:
         body["unprotect_access_levels"] = [_shown_entry(one, "unprotect", premium=True) for one in held["unprotect"]]
         body["code_owner_approval_required"] = _owners(rule)
         body["inherited"] = False
@@ -214,15 +214,15 @@ def _shown_group(index: int, rule: GroupRule) -> dict[str, Any]:
 def list_rules(call: Call, project: str) -> Response:
     """The project's own rules, then those of its groups."""
     record = call.project(project)
-    shown = [_shown(call.face, rule) for rule in call.forge.rules(record.path)]
-    shown += [_shown_group(i, rule) for i, rule in enumerate(_group_rules(call.face, record.path))]
+    shown = [_shown(call.fake, rule) for rule in call.forge.rules(record.path)]
+    shown += [_shown_group(i, rule) for i, rule in enumerate(_group_rules(call.fake, record.path))]
     wanted = call.text("search")
     return call.page([one for one in shown if wanted in one["name"]], "gl-rules", id=record.id)
 
 
 def get_rule(call: Call, project: str, name: str) -> Response:
     """One rule of the project's own, by its exact name."""
-    return reply(_shown(call.face, _found(call, call.project(project).path, name)), "gl-rule")
+    return reply(_shown(call.fake, _found(call, call.project(project).path, name)), "gl-rule")
 
 
 def _found(call: Call, path: str, name: str) -> Rule:
@@ -239,18 +239,18 @@ def create_rule(call: Call, project: str) -> Response:
     if any(rule.pattern == name for rule in call.forge.rules(record.path)):
         raise Refusal(409, f"Protected branch '{name}' already exists", "gl-protected-exists")
     settings = {place: _created(call, place) for place in ("push", "merge")}
-    settings["unprotect"] = _created(call, "unprotect") if call.face.premium else []
+    settings["unprotect"] = _created(call, "unprotect") if call.fake.premium else []
     force, owners = bool(call.flag("allow_force_push")), bool(_asked_owners(call))
     rule = _put(call, record.path, name, settings, BranchProtection.nothing(), force=force, owners=owners)
-    return reply(_shown(call.face, rule), "gl-rule-created", status=201, effect=True)
+    return reply(_shown(call.fake, rule), "gl-rule-created", status=201, effect=True)
 
 
 def _created(call: Call, place: str) -> list[dict[str, Any]]:
     level = call.choice(f"{place}_access_level", tuple(_LEVELS))
     asked = _granular(call, place)
     if asked:
-        return [_fresh(call.face, **one) for one in asked]
-    return [_fresh(call.face, access_level=level)] if place != "unprotect" or level is not None else []
+        return [_fresh(call.fake, **one) for one in asked]
+    return [_fresh(call.fake, access_level=level)] if place != "unprotect" or level is not None else []
 
 
 def _granular(call: Call, place: str) -> list[Mapping[str, Any]]:
@@ -261,19 +261,19 @@ def _granular(call: Call, place: str) -> list[Mapping[str, Any]]:
     for index, one in enumerate(asked):
         if one.get("access_level") not in (None, *_LEVELS):
             raise answers.invalid(f"allowed_to_{place}[{index}][access_level] does not have a valid value")
-    if call.face.premium:
+    if call.fake.premium:
         return asked
     return [one for one in asked if place == "push" and one.get("deploy_key_id") is not None]
 
 
 def _asked_owners(call: Call) -> bool | None:
-    return call.flag("code_owner_approval_required") if call.face.premium else None
+    return call.flag("code_owner_approval_required") if call.fake.premium else None
 
 
 def update_rule(call: Call, project: str, name: str) -> Response:
     """Change a rule in place. On the free tier that is ``allow_force_push`` alone: levels are dropped, with 200."""
     record = call.writable(project, MAINTAINER)
-    if not call.face.has_patch:
+    if not call.fake.has_patch:
         raise Refusal(404, {"error": "404 Not Found"}, "gl-rule-patch-missing")
     rule = _found(call, record.path, name)
     settings = {place: _changed(call, place, entries) for place, entries in levels(rule).items()}
@@ -281,9 +281,9 @@ def update_rule(call: Call, project: str, name: str) -> Response:
     force = not rule.protection.block_force_push if force is None else force
     owners = _owners(rule) if owners is None else owners
     changed = _put(call, record.path, name, settings, rule.protection, force=force, owners=owners)
-    effect = _shown(call.face, changed) != _shown(call.face, rule)
-    fact = "gl-rule-patched" if call.face.premium else "gl-rule-patch-free"
-    return reply(_shown(call.face, changed), fact, effect=effect)
+    effect = _shown(call.fake, changed) != _shown(call.fake, rule)
+    fact = "gl-rule-patched" if call.fake.premium else "gl-rule-patch-free"
+    return reply(_shown(call.fake, changed), fact, effect=effect)
 
 
 def _changed(call: Call, place: str, entries: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -291,7 +291,7 @@ def _changed(call: Call, place: str, entries: Sequence[dict[str, Any]]) -> list[
     for asked in _granular(call, place):
         number = asked.get("id")
         if number is None:
-            fresh = _fresh(call.face, **asked)
+            fresh = _fresh(call.fake, **asked)
             kept[fresh["id"]] = fresh
         elif number not in kept:
             raise answers.record_missing("gl-rule-missing")

@@ -30,7 +30,7 @@ from gitprovider.local.database import PullRecord, RepoRecord
 from gitprovider.local.forge import Forge
 from gitprovider.models import Author
 
-__all__ = ["GitLabFace", "GroupRule", "most_permissive"]
+__all__ = ["FakeGitLab", "GroupRule", "most_permissive"]
 
 # A NUL in a JSON text: the escape, and not a backslash before the letters of one.
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
@@ -84,7 +84,7 @@ for _method, _template, _handler in _TABLE:
     ROUTES.on(_method, _template)(_handler)
 
 
-class GitLabFace:
+class FakeGitLab:
     """GitLab over a forge. Safe to call from many threads; one request is worked on at a time.
 
     Give the forge ``combine=most_permissive``, which is how GitLab's rules add up.
@@ -129,7 +129,7 @@ class GitLabFace:
         self,
         forge: Forge,
         *,
-        token: str = "glpat-face",  # noqa: S107 - a fake host's
+        token: str = "glpat-fake",  # noqa: S107 - a fake host's
         username: str = "tanuki",
         tier: Literal["free", "premium"] = "free",
         base: str = "https://gitlab.com",
@@ -293,7 +293,7 @@ class GitLabFace:
     # what takes its time
 
     def branch_made(self, record: RepoRecord, branch: str) -> None:
-        """A branch was made through the face: it may be late, and it may be the default one."""
+        """A branch was made through the fake: it may be late, and it may be the default one."""
         if self.branch_lag:
             self._late[record.id, branch] = self.branch_lag
         if branch == record.default_branch and self.protects_default:

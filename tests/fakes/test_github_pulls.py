@@ -1,4 +1,4 @@
-"""The GitHub face, by hand: pull requests, labels, reviewers and merges."""
+"""The GitHub fake, by hand: pull requests, labels, reviewers and merges."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def test_a_method_that_the_repository_forbids_is_refused(hub: Hand, setting: str
     """405 with the method's name."""
     topic(hub)
     number = hub.pull(REPO, "topic")
-    hub.face.forge.update_repo(REPO, settings={setting: False})
+    hub.fake.forge.update_repo(REPO, settings={setting: False})
 
     assert hub.refused("PUT", f"{R}/pulls/{number}/merge", {"merge_method": method}) == (405, message)
 
@@ -264,7 +264,7 @@ def test_protection_refuses_a_merge_with_its_reason(hub: Hand, rule: BranchProte
     """405, and the pull request reads as blocked."""
     topic(hub)
     number = hub.pull(REPO, "topic")
-    hub.face.forge.put_rule(REPO, "main", rule)
+    hub.fake.forge.put_rule(REPO, "main", rule)
 
     assert hub.refused("PUT", f"{R}/pulls/{number}/merge", {"merge_method": "merge"}) == (405, message)
     assert hub.get(f"{R}/pulls/{number}")["mergeable_state"] == "blocked"
@@ -275,12 +275,12 @@ def test_approvals_and_checks_let_a_merge_through(hub: Hand) -> None:
     topic(hub)
     number = hub.pull(REPO, "topic")
     rule = BranchProtection(required_approvals=1, required_checks=("ci",), enforce_admins=True)
-    hub.face.forge.put_rule(REPO, "main", rule)
-    hub.face.forge.approve(REPO, number)
-    hub.face.forge.set_check(REPO, "topic", "ci", "failure")
+    hub.fake.forge.put_rule(REPO, "main", rule)
+    hub.fake.forge.approve(REPO, number)
+    hub.fake.forge.set_check(REPO, "topic", "ci", "failure")
 
     failing = hub.refused("PUT", f"{R}/pulls/{number}/merge", {})
-    hub.face.forge.set_check(REPO, "topic", "ci", "success")
+    hub.fake.forge.set_check(REPO, "topic", "ci", "success")
     done = hub.send("PUT", f"{R}/pulls/{number}/merge", {})
 
     assert failing == (405, 'Required status check "ci" is failing.')
@@ -291,7 +291,7 @@ def test_administrators_merge_past_protection(hub: Hand) -> None:
     """Unless it is enforced for them, their merge is taken."""
     topic(hub)
     number = hub.pull(REPO, "topic")
-    hub.face.forge.put_rule(REPO, "main", BranchProtection(required_approvals=1))
+    hub.fake.forge.put_rule(REPO, "main", BranchProtection(required_approvals=1))
 
     assert hub.send("PUT", f"{R}/pulls/{number}/merge", {})["merged"] is True
 
@@ -319,7 +319,7 @@ def test_a_merge_queue_and_a_locked_branch_refuse_everybody(hub: Hand) -> None:
     number = hub.pull(REPO, "topic")
 
     def rules(kind: str) -> None:
-        hub.face.forge.update_repo(REPO, settings={RULESETS: [{"pattern": "main", "rules": [{"type": kind}]}]})
+        hub.fake.forge.update_repo(REPO, settings={RULESETS: [{"pattern": "main", "rules": [{"type": kind}]}]})
 
     rules("merge_queue")
     queued = hub.refused("PUT", f"{R}/pulls/{number}/merge", {})
@@ -334,7 +334,7 @@ def test_the_head_is_deleted_where_the_repository_says_so(hub: Hand) -> None:
     """The setting deletes it with the merge, and a later DELETE finds nothing."""
     topic(hub)
     number = hub.pull(REPO, "topic")
-    hub.face.forge.update_repo(REPO, settings={"delete_branch_on_merge": True})
+    hub.fake.forge.update_repo(REPO, settings={"delete_branch_on_merge": True})
 
     hub.send("PUT", f"{R}/pulls/{number}/merge", {})
 

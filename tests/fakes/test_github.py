@@ -1,4 +1,4 @@
-"""The GitHub face, by hand: accounts, repositories, branches, refs, objects, protection, paging, limits, credentials.
+"""The GitHub fake, by hand: accounts, repositories, branches, refs, objects, protection, paging, limits, credentials.
 
 Every answer is held against the fact that it cites; see github_hand.
 """
@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from gitprovider.fakes.github.rules import KEY as RULESETS
-from gitprovider.fakes.github.server import App, GitHubFace
+from gitprovider.fakes.github.server import App, FakeGitHub
 from gitprovider.models import BranchProtection, Visibility
 from tests.fakes.github_hand import ORIGIN, PROTECTION, REVIEWS, Hand, encoded
 
@@ -28,7 +28,7 @@ Build = Callable[..., Hand]
 
 def test_a_wrong_token_is_refused_as_bad_credentials(hub: Hand) -> None:
     """401, with the documentation's root as its URL."""
-    stranger = Hand(hub.face, token="ghp_wrong")
+    stranger = Hand(hub.fake, token="ghp_wrong")
 
     status, message = stranger.refused("GET", R)
 
@@ -37,8 +37,8 @@ def test_a_wrong_token_is_refused_as_bad_credentials(hub: Hand) -> None:
 
 def test_anonymous_callers_see_public_repositories_only(hub: Hand) -> None:
     """A private repository is not there, a public one is read without rights, and nothing is written."""
-    hub.face.forge.create_repo("acme/open", visibility=Visibility.PUBLIC, auto_init=True)
-    nobody = Hand(hub.face, token="")
+    hub.fake.forge.create_repo("acme/open", visibility=Visibility.PUBLIC, auto_init=True)
+    nobody = Hand(hub.fake, token="")
 
     hidden = nobody.refused("GET", R)
     seen = nobody.get("/repos/acme/open")
@@ -55,7 +55,7 @@ def test_a_request_without_user_agent_is_refused(hub: Hand) -> None:
     hub.send("GET", R, headers={"User-Agent": "x"})
     request = hub.seen[-1][0]
 
-    answer = hub.face.handle(type(request)(method="GET", path=R, headers={"authorization": f"token {hub.token}"}))
+    answer = hub.fake.handle(type(request)(method="GET", path=R, headers={"authorization": f"token {hub.token}"}))
 
     assert (answer.status, answer.fact) == (403, "gh-no-user-agent")
 
@@ -81,10 +81,10 @@ def test_an_app_gets_an_installation_token_that_works_for_an_hour(github_with: B
     """The App finds its installation, gets a token, and the token is refused once it has expired."""
     clock = [datetime(2024, 1, 1, tzinfo=UTC)]
     hub = github_with(app=App(id=7), now=lambda: clock[0])
-    app = Hand(hub.face, token=claim(7, clock[0] + timedelta(minutes=9)))
+    app = Hand(hub.fake, token=claim(7, clock[0] + timedelta(minutes=9)))
     number = app.get("/orgs/acme/installation")["id"]
     made = app.send("POST", f"/app/installations/{number}/access_tokens")
-    installation = Hand(hub.face, token=made["token"])
+    installation = Hand(hub.fake, token=made["token"])
 
     seen = installation.get(R)["full_name"]
     clock[0] += timedelta(minutes=61)
@@ -98,8 +98,8 @@ def test_an_app_gets_an_installation_token_that_works_for_an_hour(github_with: B
 def test_an_installation_has_no_user_and_makes_no_user_repositories(github_with: Build) -> None:
     """Both are refused to an App's token."""
     hub = github_with(app=App())
-    token = hub.face.issue_token("acme")["token"]
-    installation = Hand(hub.face, token=token)
+    token = hub.fake.issue_token("acme")["token"]
+    installation = Hand(hub.fake, token=token)
 
     assert installation.refused("GET", "/user") == (403, "Resource not accessible by integration")
     assert installation.refused("POST", "/user/repos", {"name": "x"})[0] == 403
@@ -113,7 +113,7 @@ def test_a_claim_of_another_app_or_lifetime_is_refused(
 ) -> None:
     """The issuer must be the App, and the claim neither expired nor good for more than ten minutes."""
     hub = github_with(app=App(id=7))
-    app = Hand(hub.face, token=claim(app_id, datetime.now(UTC) + timedelta(minutes=minutes)))
+    app = Hand(hub.fake, token=claim(app_id, datetime.now(UTC) + timedelta(minutes=minutes)))
 
     app.refused("GET", "/orgs/acme/installation")
 
@@ -123,7 +123,7 @@ def test_a_claim_of_another_app_or_lifetime_is_refused(
 def test_a_token_and_a_claim_do_not_stand_for_each_other(github_with: Build) -> None:
     """The App's own endpoints take its signed claim only, and the others none; unknown installations are not found."""
     hub = github_with(app=App(id=7))
-    app = Hand(hub.face, token=claim(7, datetime.now(UTC) + timedelta(minutes=5)))
+    app = Hand(hub.fake, token=claim(7, datetime.now(UTC) + timedelta(minutes=5)))
 
     assert hub.refused("POST", "/app/installations/101/access_tokens")[0] == 401
     assert app.refused("POST", "/app/installations/9/access_tokens")[0] == 404
@@ -225,7 +225,7 @@ def test_internal_repositories_are_for_enterprises(github_with: Build) -> None:
     body = {"name": "inner", "visibility": "internal"}
 
     made = hub.send("POST", "https://ghe.example.com/api/v3/orgs/acme/repos", body)
-    hub.face.base = "https://api.github.com"
+    hub.fake.base = "https://api.github.com"
     refused = hub.refused("POST", "https://ghe.example.com/api/v3/orgs/acme/repos", body)
 
     assert made["visibility"] == "internal"
@@ -250,7 +250,7 @@ def test_an_enterprise_server_answers_below_its_prefix_only(github_with: Build) 
 
 
 def test_links_lead_to_where_the_request_arrived(hub: Hand) -> None:
-    """A face that is served elsewhere does not send its callers to api.github.com."""
+    """A fake that is served elsewhere does not send its callers to api.github.com."""
     seen = hub.send("GET", f"http://127.0.0.1:8080{R}")
 
     assert seen["url"] == f"http://127.0.0.1:8080{R}"
@@ -258,7 +258,7 @@ def test_links_lead_to_where_the_request_arrived(hub: Hand) -> None:
 
 def test_a_renamed_repository_redirects_reads_by_301_and_writes_by_307(hub: Hand) -> None:
     """Location has the id, the rest of the path and the query; nothing is written."""
-    record = hub.face.forge.rename_repo("acme/widgets", "acme/gizmos")
+    record = hub.fake.forge.rename_repo("acme/widgets", "acme/gizmos")
 
     hub.send("GET", f"{R}/branches?per_page=100&protected=true")
     read = hub.last
@@ -277,7 +277,7 @@ def test_a_renamed_repository_redirects_reads_by_301_and_writes_by_307(hub: Hand
 
 def test_an_archived_repository_is_read_only(hub: Hand) -> None:
     """Reads go on, writes are 403, and it can still be deleted."""
-    hub.face.forge.update_repo("acme/widgets", archived=True)
+    hub.fake.forge.update_repo("acme/widgets", archived=True)
 
     assert hub.get(R)["archived"] is True
     assert hub.refused("POST", f"{R}/git/refs", {"ref": "refs/heads/x", "sha": "0" * 40}) == (
@@ -332,7 +332,7 @@ def test_a_body_of_another_shape_is_refused(hub: Hand, body: bytes, status: int,
 def fill(hub: Hand, count: int) -> str:
     sha = hub.head("acme/widgets", "main")
     for number in range(count):
-        hub.face.forge.create_branch("acme/widgets", f"b{number:03}", sha)
+        hub.fake.forge.create_branch("acme/widgets", f"b{number:03}", sha)
     return sha
 
 
@@ -730,12 +730,12 @@ def test_values_that_protection_does_not_take(hub: Hand) -> None:
     """More than six approvals, linear history without squash or rebase, restrictions in a user's repository."""
     url = f"{R}/branches/main/protection"
     seven = {**PROTECTION, "required_pull_request_reviews": {**REVIEWS, "required_approving_review_count": 7}}
-    hub.face.forge.create_repo("octocat/own", auto_init=True)
+    hub.fake.forge.create_repo("octocat/own", auto_init=True)
     restricted = {**PROTECTION, "restrictions": {"users": [], "teams": []}}
 
     assert hub.refused("PUT", url, seven)[0] == 422
     assert hub.refused("PUT", "/repos/octocat/own/branches/main/protection", restricted)[0] == 422
-    hub.face.forge.update_repo("acme/widgets", settings={"allow_squash_merge": False, "allow_rebase_merge": False})
+    hub.fake.forge.update_repo("acme/widgets", settings={"allow_squash_merge": False, "allow_rebase_merge": False})
     assert hub.refused("PUT", url, {**PROTECTION, "required_linear_history": True})[0] == 422
 
 
@@ -758,7 +758,7 @@ def test_protection_needs_administration_and_a_plan(github_with: Build) -> None:
     url = f"{R}/branches/main/protection"
 
     refused = [hub.refused(method, url, body) for method, body in (("GET", None), ("PUT", PROTECTION))]
-    hub.face.admin = False
+    hub.fake.admin = False
     hidden = hub.refused("GET", url)
 
     message = "Upgrade to GitHub Pro or make this repository public to enable this feature."
@@ -768,23 +768,23 @@ def test_protection_needs_administration_and_a_plan(github_with: Build) -> None:
 
 def test_a_wildcard_rule_protects_without_being_shown(hub: Hand) -> None:
     """The branch counts as protected and its rule is 404; an exact rule replaces it for that branch."""
-    hub.face.forge.put_rule("acme/widgets", "ma*", BranchProtection(enforce_admins=True))
+    hub.fake.forge.put_rule("acme/widgets", "ma*", BranchProtection(enforce_admins=True))
 
     assert hub.get(f"{R}/branches/main")["protected"] is True
     assert hub.get(f"{R}/branches")[0]["protected"] is True
     assert hub.refused("GET", f"{R}/branches/main/protection") == (404, "Branch not protected")
     hub.send("PUT", f"{R}/branches/main/protection", PROTECTION)
-    assert hub.face.forge.protection("acme/widgets", "main") == BranchProtection(
+    assert hub.fake.forge.protection("acme/widgets", "main") == BranchProtection(
         require_pull_request=False, block_deletion=True
     )
 
 
 def test_the_oldest_wildcard_wins_over_the_others(hub: Hand) -> None:
     """Rules do not add up: one of them applies."""
-    hub.face.forge.put_rule("acme/widgets", "m*", BranchProtection(required_approvals=1))
-    hub.face.forge.put_rule("acme/widgets", "*", BranchProtection(required_approvals=3))
+    hub.fake.forge.put_rule("acme/widgets", "m*", BranchProtection(required_approvals=1))
+    hub.fake.forge.put_rule("acme/widgets", "*", BranchProtection(required_approvals=3))
 
-    held = hub.face.forge.protection("acme/widgets", "main")
+    held = hub.fake.forge.protection("acme/widgets", "main")
 
     assert held is not None
     assert held.required_approvals == 1
@@ -793,7 +793,7 @@ def test_the_oldest_wildcard_wins_over_the_others(hub: Hand) -> None:
 def test_a_rule_that_was_not_made_here_is_shown_as_what_it_demands(hub: Hand) -> None:
     """A rule put into the forge reads as GitHub would show it."""
     demanded = BranchProtection(required_approvals=2, required_checks=("ci",), block_deletion=True)
-    hub.face.forge.put_rule("acme/widgets", "main", demanded)
+    hub.fake.forge.put_rule("acme/widgets", "main", demanded)
 
     shown = hub.get(f"{R}/branches/main/protection")
 
@@ -823,7 +823,7 @@ def test_protection_binds_whoever_does_not_administer(
     head = hub.commit("acme/widgets", "main", {"a": "a"})
     hub.branch("acme/widgets", "topic", head)
     new = hub.commit("acme/widgets", "topic", {"b": "b"})
-    hub.face.forge.put_rule("acme/widgets", "main", rule)
+    hub.fake.forge.put_rule("acme/widgets", "main", rule)
 
     body = {"sha": old if force else new, "force": force}
     refused = hub.refused("PATCH", f"{R}/git/refs/heads/main", body)
@@ -834,12 +834,12 @@ def test_protection_binds_whoever_does_not_administer(
 
 def test_administrators_pass_by_protection_unless_it_is_enforced_for_them(hub: Hand) -> None:
     """The same move is taken, and refused once enforce_admins is set."""
-    hub.face.forge.put_rule("acme/widgets", "main", BranchProtection())
+    hub.fake.forge.put_rule("acme/widgets", "main", BranchProtection())
     hub.commit("acme/widgets", "main", {"a": "a"})
     head = hub.head("acme/widgets", "main")
     hub.branch("acme/widgets", "topic", head)
     new = hub.commit("acme/widgets", "topic", {"b": "b"})
-    hub.face.forge.put_rule("acme/widgets", "main", BranchProtection(enforce_admins=True))
+    hub.fake.forge.put_rule("acme/widgets", "main", BranchProtection(enforce_admins=True))
 
     refused = hub.refused("PATCH", f"{R}/git/refs/heads/main", {"sha": new})
     contents = hub.refused("PUT", f"{R}/contents/c", {"message": "m", "content": encoded(b"c")})
@@ -852,10 +852,10 @@ def test_a_protected_branch_is_not_deleted(github_with: Build) -> None:
     """422 while deletion is blocked; the same branch goes once it is allowed."""
     hub = github_with(admin=False)
     hub.branch("acme/widgets", "topic", hub.head("acme/widgets", "main"))
-    hub.face.forge.put_rule("acme/widgets", "topic", BranchProtection(block_deletion=True))
+    hub.fake.forge.put_rule("acme/widgets", "topic", BranchProtection(block_deletion=True))
 
     refused = hub.refused("DELETE", f"{R}/git/refs/heads/topic")
-    hub.face.forge.delete_rule("acme/widgets", "topic")
+    hub.fake.forge.delete_rule("acme/widgets", "topic")
     hub.send("DELETE", f"{R}/git/refs/heads/topic")
 
     assert refused == (422, "Cannot delete a protected branch")
@@ -868,7 +868,7 @@ def test_rulesets_bind_everybody(hub: Hand) -> None:
     head = hub.commit("acme/widgets", "main", {"a": "a"})
     kinds = ("pull_request", "creation", "deletion", "non_fast_forward")
     rulesets = [{"pattern": "ma*", "rules": [{"type": kind} for kind in kinds]}]
-    hub.face.forge.update_repo("acme/widgets", settings={RULESETS: rulesets})
+    hub.fake.forge.update_repo("acme/widgets", settings={RULESETS: rulesets})
 
     reason = "Repository rule violations found\n\nChanges must be made through a pull request.\n\n"
     assert [rule["type"] for rule in hub.get(f"{R}/rules/branches/main")] == list(kinds)
@@ -894,19 +894,19 @@ def test_an_unknown_route_is_not_found(hub: Hand) -> None:
 def test_the_endpoint_of_a_request_is_its_template(hub: Hand) -> None:
     """By path or by id, with the part that follows; nothing for what has no route."""
     hub.get(f"{R}/git/ref/heads/main")
-    by_path = hub.face.endpoint(hub.seen[-1][0])
+    by_path = hub.fake.endpoint(hub.seen[-1][0])
     hub.get("/repositories/1/branches")
-    by_id = hub.face.endpoint(hub.seen[-1][0])
+    by_id = hub.fake.endpoint(hub.seen[-1][0])
     hub.refused("GET", "/nonsense")
 
     assert by_path == "/repos/{owner}/{repo}/git/ref/{ref/}"
     assert by_id == "/repositories/{id}/branches"
-    assert hub.face.endpoint(hub.seen[-1][0]) == ""
+    assert hub.fake.endpoint(hub.seen[-1][0]) == ""
 
 
 def test_every_route_names_its_documentation() -> None:
     """A refusal's documentation_url is the endpoint's own."""
-    bare = [route for route in GitHubFace.templates() if "#" not in GitHubFace._docs(*route)]
+    bare = [route for route in FakeGitHub.templates() if "#" not in FakeGitHub._docs(*route)]
 
     assert bare == []
 
@@ -916,7 +916,7 @@ def test_threads_that_create_the_same_branch_have_one_winner(hub: Hand) -> None:
     body = {"ref": "refs/heads/race", "sha": hub.head("acme/widgets", "main")}
 
     with ThreadPoolExecutor(8) as pool:
-        hands = [Hand(hub.face) for _ in range(8)]
+        hands = [Hand(hub.fake) for _ in range(8)]
         list(pool.map(lambda hand: hand.send("POST", f"{R}/git/refs", body), hands))
 
     assert sorted(hand.last.status for hand in hands) == [201] + [422] * 7
@@ -941,8 +941,8 @@ _FIELDS = {
 }
 
 
-def test_whatever_a_field_holds_the_face_answers(hub: Hand) -> None:
-    """A value of another kind is a refusal in GitHub's words, or is taken: the face never breaks."""
+def test_whatever_a_field_holds_the_fake_answers(hub: Hand) -> None:
+    """A value of another kind is a refusal in GitHub's words, or is taken: the fake never breaks."""
     sha = hub.head("acme/widgets", "main")
     hub.branch("acme/widgets", "topic", sha)
     hub.commit("acme/widgets", "topic", {"a": "a"})

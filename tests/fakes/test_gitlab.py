@@ -1,4 +1,4 @@
-"""The GitLab face: token, routing, pages, projects and branches."""
+"""The GitLab fake: token, routing, pages, projects and branches."""
 
 from __future__ import annotations
 
@@ -14,21 +14,18 @@ import responses
 
 from gitprovider.fakes.faults import Fault
 from gitprovider.fakes.gitlab import answers as gitlab_answers
-from gitprovider.fakes.gitlab.server import GRAPHQL, ROUTES, GitLabFace
+from gitprovider.fakes.gitlab.server import GRAPHQL, ROUTES, FakeGitLab
 from gitprovider.fakes.mount import mount
 from gitprovider.fakes.serve import serving
+from tests.fakes.facts import FACTS
 from tests.fakes.gitlab_hand import ORIGIN, REPO, Hand, a_hand
 
-HERE = pathlib.Path(__file__).parent
-FAKES = HERE.parents[1] / "gitprovider" / "fakes"
-PROVIDER = HERE.parents[1] / "gitprovider" / "gitlab"
 PARAMETERS = (
     *("name", "path", "namespace_id", "visibility", "initialize_with_readme", "branch", "ref", "search", "recursive"),
     *("commit_message", "actions", "start_branch", "page", "per_page", "from", "to", "sha", "type", "squash"),
     *("push_access_level", "allowed_to_push", "allow_force_push", "title", "source_branch", "target_branch"),
     *("description", "labels", "reviewer_ids", "state_event", "query", "variables"),
 )
-FACTS = HERE.parent / "hosts" / "facts.jsonl"
 
 
 @pytest.fixture
@@ -36,54 +33,17 @@ def hand(tmp_path: pathlib.Path) -> Hand:
     return a_hand(tmp_path)
 
 
-def _facts() -> list[dict[str, Any]]:
-    rows = [json.loads(line) for line in FACTS.read_text().splitlines()]
-    return [row for row in rows if row["host"] == "gitlab"]
-
-
-def _cited(*files: pathlib.Path) -> set[str]:
-    return {fact for file in files for fact in re.findall(r'"(gl-[a-z0-9-]+)"', file.read_text())}
-
-
-# facts
-
-
-def test_every_fact_that_the_face_cites_is_recorded() -> None:
-    """An answer whose fact nobody wrote down would be an invention."""
-    cited = _cited(*FAKES.glob("gitlab_*.py"))
-
-    assert len(cited) > 100
-    assert cited <= {row["id"] for row in _facts()}
-
-
-def test_every_recorded_fact_of_gitlab_is_used() -> None:
-    """A fact that no answer and no table row follows is dead weight, or a forgotten behaviour."""
-    used = _cited(*FAKES.glob("gitlab_*.py"), *PROVIDER.glob("*.py"))
-
-    assert {row["id"] for row in _facts()} <= used
-
-
-def test_every_fact_names_its_source_and_is_recorded_once() -> None:
-    """Facts are lines that several people append to."""
-    rows = _facts()
-
-    assert len({row["id"] for row in rows}) == len(rows)
-    for row in rows:
-        assert row["source"].startswith("https://"), row["id"]
-        assert "text" in row or "shape" in row, row["id"]
-
-
 # token
 
 
-@pytest.mark.parametrize("headers", [{"PRIVATE-TOKEN": "glpat-face"}, {"Authorization": "Bearer glpat-face"}])
+@pytest.mark.parametrize("headers", [{"PRIVATE-TOKEN": "glpat-fake"}, {"Authorization": "Bearer glpat-fake"}])
 def test_the_token_is_taken_in_both_of_gitlab_s_headers(hand: Hand, headers: dict[str, str]) -> None:
     """python-gitlab sends one for private tokens and the other for OAuth tokens."""
     assert hand.send("GET", "/user", headers=headers).data["username"] == "tanuki"
 
 
 @pytest.mark.parametrize(
-    "headers", [{}, {"PRIVATE-TOKEN": "other"}, {"JOB-TOKEN": "glpat-face"}, {"Authorization": "Basic glpat-face"}]
+    "headers", [{}, {"PRIVATE-TOKEN": "other"}, {"JOB-TOKEN": "glpat-fake"}, {"Authorization": "Basic glpat-fake"}]
 )
 def test_anything_else_is_401(hand: Hand, headers: dict[str, str]) -> None:
     """GL-AU-01: a job token, or no token, reaches nothing."""
@@ -95,7 +55,7 @@ def test_anything_else_is_401(hand: Hand, headers: dict[str, str]) -> None:
 @pytest.mark.parametrize(("state", "word"), [("revoked", "revoked"), ("expired", "expired")])
 def test_a_token_that_was_good_once_is_refused_in_other_words(hand: Hand, state: Any, word: str) -> None:
     """GL-GR-03: the reason is in error_description, under another key than every other message."""
-    hand.face.credential = state
+    hand.fake.credential = state
 
     answer = hand.send("GET", "/user")
 
@@ -105,7 +65,7 @@ def test_a_token_that_was_good_once_is_refused_in_other_words(hand: Hand, state:
 
 def test_a_token_that_may_only_read_is_refused_for_a_write(hand: Hand) -> None:
     """GL-X-10: scope is 403 with error, role is 403 with message."""
-    hand.face.scopes = {"read_api"}
+    hand.fake.scopes = {"read_api"}
 
     answer = hand.send("POST", "/projects", {"name": "widgets"})
 
@@ -116,7 +76,7 @@ def test_a_token_that_may_only_read_is_refused_for_a_write(hand: Hand) -> None:
 def test_a_role_that_is_too_low_is_a_bare_403(hand: Hand) -> None:
     """GL-X-10: a reporter may read and not write."""
     hand.given_repo()
-    hand.face.role = 20
+    hand.fake.role = 20
 
     answer = hand.repo("POST", "/repository/branches", {"branch": "x", "ref": "main"})
 
@@ -167,7 +127,7 @@ def test_an_installation_below_a_path_answers_there_alone(tmp_path: pathlib.Path
     assert (beside.status, beside.headers["Content-Type"]) == (404, "text/html; charset=utf-8")
 
 
-def test_every_route_names_its_endpoint_for_the_journal(hand: Hand) -> None:
+def test_every_route_names_its_endpoint_for_the_request_log(hand: Hand) -> None:
     """Fault scripts and request counts select by the template, which is the one that GitLab documents."""
     hand.given_repo()
 
@@ -175,7 +135,7 @@ def test_every_route_names_its_endpoint_for_the_journal(hand: Hand) -> None:
     hand.graphql("{ currentUser { username } }")
     hand.send("GET", "/nowhere")
 
-    endpoints = [entry.endpoint for entry in hand.host.journal.entries]
+    endpoints = [entry.endpoint for entry in hand.host.request_log.entries]
     assert endpoints == ["/projects/{project}/repository/branches/{branch}", GRAPHQL, ""]
     assert len(ROUTES.templates()) == len(set(ROUTES.templates()))
 
@@ -262,7 +222,7 @@ def test_large_lists_may_come_without_totals(hand: Hand) -> None:
     """GL-LB-04: there is a next page, and nothing says how many."""
     head = hand.given_repo()
     hand.forge.create_branch(REPO, "b", head)
-    hand.face.totals = False
+    hand.fake.totals = False
 
     answer = hand.repo("GET", "/repository/branches", query={"per_page": 1})
 
@@ -275,7 +235,7 @@ def test_links_lead_to_what_the_server_takes_for_its_url(hand: Hand) -> None:
     """GL-X-11: behind a proxy that is another host, to which no token may go."""
     head = hand.given_repo()
     hand.forge.create_branch(REPO, "b", head)
-    hand.face.external_url = "http://elsewhere.example"
+    hand.fake.external_url = "http://elsewhere.example"
 
     answer = hand.repo("GET", "/repository/branches", query={"per_page": 1})
 
@@ -358,7 +318,7 @@ def test_a_name_that_is_taken_is_400_with_a_dict_of_lists(hand: Hand) -> None:
 def test_a_project_that_cannot_be_seen_is_taken_all_the_same(hand: Hand) -> None:
     """GL-CR-02: 404 on the way in, taken on the way out."""
     hand.forge.create_repo("tanuki/secret")
-    hand.face.hidden = {"tanuki/secret"}
+    hand.fake.hidden = {"tanuki/secret"}
 
     assert hand.send("GET", "/projects/tanuki%2Fsecret").message == "404 Project Not Found"
     assert hand.send("POST", "/projects", {"name": "secret"}).status == 400
@@ -366,7 +326,7 @@ def test_a_project_that_cannot_be_seen_is_taken_all_the_same(hand: Hand) -> None
 
 def test_a_path_of_a_project_being_deleted_is_not_free(hand: Hand) -> None:
     """GL-CR-04: it says so in base."""
-    hand.face.pending_deletion = {"tanuki/widgets"}
+    hand.fake.pending_deletion = {"tanuki/widgets"}
 
     answer = hand.send("POST", "/projects", {"name": "widgets"})
 
@@ -496,8 +456,8 @@ def test_the_recorded_keys_of_the_other_bodies_are_there(hand: Hand) -> None:
 @pytest.mark.parametrize(
     "junk", [None, {}, 1, "x", True, [], [1], [{}], [{"action": "create"}], {"a": {"b": None}}, "\ud800"]
 )
-def test_no_request_makes_the_face_fall_over(hand: Hand, junk: Any) -> None:
-    """Whatever the parameters hold, the answer is GitLab's kind of answer: a face that raises would be a 500."""
+def test_no_request_makes_the_fake_fall_over(hand: Hand, junk: Any) -> None:
+    """Whatever the parameters hold, the answer is GitLab's kind of answer: a fake that raises would be a 500."""
     hand.given_merge_request_in_new_repo()
     parts = {"project": "1", "branch": "main", "name": "main", "iid": "1", "sha": "main", "path": "README.md"}
     parts["namespace"] = "acme"
@@ -564,7 +524,7 @@ def test_what_is_missing_is_named(hand: Hand) -> None:
 def test_a_push_rule_is_in_the_way_of_a_name(hand: Hand) -> None:
     """GL-CB-04 and GL-CF-09: free text, 400."""
     hand.given_repo()
-    hand.face.branch_name_pattern = "(feat|fix)/.*"
+    hand.fake.branch_name_pattern = "(feat|fix)/.*"
 
     assert _create_branch(hand, "x").message == "Branch name does not follow the pattern '(feat|fix)/.*'"
     assert _create_branch(hand, "feat/x").status == 201
@@ -583,7 +543,7 @@ def test_in_an_empty_project_the_first_branch_brings_a_readme(hand: Hand) -> Non
 def test_a_new_branch_may_be_late(hand: Hand) -> None:
     """GL-CB-06 and GL-CR-11: 201, and then not found for a while."""
     hand.given_repo()
-    hand.face.branch_lag = 2
+    hand.fake.branch_lag = 2
     _create_branch(hand, "x")
 
     answers = [hand.repo("GET", "/repository/branches/x").status for _ in range(3)]
@@ -595,7 +555,7 @@ def test_a_wildcard_is_in_the_way_of_a_developer(hand: Hand) -> None:
     """GL-CB-05: the text does not name the rule."""
     hand.given_repo()
     hand.repo("POST", "/protected_branches", {"name": "release/*"})
-    hand.face.role = 30
+    hand.fake.role = 30
 
     answer = _create_branch(hand, "release/1.0")
 
@@ -624,9 +584,9 @@ def test_branches_are_deleted_but_for_the_default_one(hand: Hand) -> None:
     hand.repo("POST", "/protected_branches", {"name": "kept"})
 
     default = hand.repo("DELETE", "/repository/branches/main")
-    hand.face.role = 30
+    hand.fake.role = 30
     developer = hand.repo("DELETE", "/repository/branches/kept")
-    hand.face.role = 40
+    hand.fake.role = 40
     maintainer = hand.repo("DELETE", "/repository/branches/kept")
 
     assert (default.status, default.message) == (400, "The default branch of a project cannot be deleted.")
@@ -708,23 +668,22 @@ def _story(client: gitlab.Gitlab) -> list[str]:
 _TOLD = ["merged", "README.md", "bin", "bin/run", "main", "main"]
 
 
-def test_plain_python_gitlab_can_be_used_on_the_mounted_face(hand: Hand) -> None:
-    """The face is no private dialect of this library's provider."""
+def test_plain_python_gitlab_can_be_used_on_the_mounted_fake(hand: Hand) -> None:
+    """The fake is no private dialect of this library's provider."""
     with responses.RequestsMock() as rsps:
         mount(hand.host, rsps, "https://gitlab.com")
 
-        told = _story(gitlab.Gitlab(private_token=hand.face.token))
+        told = _story(gitlab.Gitlab(private_token=hand.fake.token))
 
     assert told == _TOLD
-    facts = {row["id"] for row in _facts()}
-    assert all(entry.fact in facts for entry in hand.host.journal.entries)
+    assert all(entry.fact in FACTS for entry in hand.host.request_log.entries)
 
 
-def test_plain_python_gitlab_can_be_used_on_the_served_face_below_a_path(tmp_path: pathlib.Path) -> None:
+def test_plain_python_gitlab_can_be_used_on_the_served_fake_below_a_path(tmp_path: pathlib.Path) -> None:
     """Over a socket, with an OAuth token, at an installation that lives below a path."""
     hand = a_hand(tmp_path, base="https://host.example/gitlab")
     with serving(hand.host) as url:
-        client = gitlab.Gitlab(f"{url}/gitlab", oauth_token=hand.face.token)
+        client = gitlab.Gitlab(f"{url}/gitlab", oauth_token=hand.fake.token)
 
         told = _story(client)
 
@@ -733,19 +692,19 @@ def test_plain_python_gitlab_can_be_used_on_the_served_face_below_a_path(tmp_pat
 
 
 def test_python_gitlab_tells_an_unknown_project_from_a_bad_token(hand: Hand) -> None:
-    """The SDK's classes follow from the face's statuses."""
+    """The SDK's classes follow from the fake's statuses."""
     with responses.RequestsMock() as rsps:
         mount(hand.host, rsps, "https://gitlab.com")
 
         with pytest.raises(gitlab.GitlabGetError, match="404 Project Not Found"):
-            gitlab.Gitlab(private_token=hand.face.token).projects.get("acme/nothing")
+            gitlab.Gitlab(private_token=hand.fake.token).projects.get("acme/nothing")
         with pytest.raises(gitlab.GitlabAuthenticationError, match="401 Unauthorized"):
             gitlab.Gitlab(private_token="wrong").projects.get("acme/nothing")
 
 
-def test_a_face_is_a_host_by_itself(tmp_path: pathlib.Path) -> None:
-    """It needs no journal and no script around it."""
-    face = a_hand(tmp_path).face
+def test_a_fake_is_a_host_by_itself(tmp_path: pathlib.Path) -> None:
+    """It needs no request log and no script around it."""
+    fake = a_hand(tmp_path).fake
 
-    assert isinstance(face, GitLabFace)
-    assert Hand(face).send("GET", "/metadata").data["enterprise"] is False
+    assert isinstance(fake, FakeGitLab)
+    assert Hand(fake).send("GET", "/metadata").data["enterprise"] is False

@@ -1,4 +1,4 @@
-"""The GitLab face: the commits API, trees, files, and the GraphQL that a commit needs."""
+"""The GitLab fake: the commits API, trees, files, and the GraphQL that a commit needs."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def test_a_branch_that_nobody_may_push_to_is_403(hand: Hand) -> None:
 def test_a_push_rule_is_in_the_way_of_a_message(hand: Hand) -> None:
     """GL-CF-09: 400 like a file that exists, and another text."""
     hand.given_repo()
-    hand.face.commit_message_pattern = "^(feat|fix): "
+    hand.fake.commit_message_pattern = "^(feat|fix): "
 
     assert _commit(hand, _create("x")).message == "Commit message does not follow the pattern '^(feat|fix): '"
     assert _commit(hand, _create("x"), commit_message="fix: x").status == 201

@@ -1,4 +1,4 @@
-"""The GitLab face: merge requests, from opening to merging."""
+"""The GitLab fake: merge requests, from opening to merging."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_the_free_tier_keeps_one_reviewer(tmp_path: pathlib.Path, tier: str, kep
     hand = a_hand(tmp_path, tier=tier, users={"stranger": 99})
     hand.given_repo()
     hand.given_feature()
-    hand.face.outsiders = {"stranger"}
+    hand.fake.outsiders = {"stranger"}
 
     answer = _open(hand, reviewer_ids=[99, 47, 46, 12345])
 
@@ -163,7 +163,7 @@ def test_branches_that_cannot_be_are_told_in_three_shapes(
 
 def test_a_branch_that_was_just_made_may_not_exist_yet(hand: Hand) -> None:
     """GL-PR-04: a hard 400 for some seconds."""
-    hand.face.branch_lag = 1
+    hand.fake.branch_lag = 1
     hand.repo("POST", "/repository/branches", {"branch": "feature", "ref": "main"})
 
     assert [_open(hand).status for _ in range(2)] == [400, 201]
@@ -172,7 +172,7 @@ def test_a_branch_that_was_just_made_may_not_exist_yet(hand: Hand) -> None:
 def test_a_new_merge_request_may_come_without_its_sha(hand: Hand) -> None:
     """It is there at the next read."""
     head = hand.given_feature()
-    hand.face.late_sha = True
+    hand.fake.late_sha = True
 
     assert _open(hand).data["sha"] is None
     assert _read(hand, 1)["sha"] == head
@@ -193,7 +193,7 @@ def test_a_merge_request_of_nothing_is_opened(hand: Hand) -> None:
 
 def test_mergeability_is_computed_while_it_is_read(hand: Hand) -> None:
     """GL-MG-01: checking for the first reads, and until then a merge is refused; a moved head starts anew."""
-    hand.face.mergeable_after = 2
+    hand.fake.mergeable_after = 2
     iid = hand.given_merge_request()
 
     before = [_read(hand, iid)["detailed_merge_status"], _merge(hand, iid).status]
@@ -287,7 +287,7 @@ def test_approvals_and_checks_forbid_a_merge(hand: Hand, rules: BranchProtection
 def test_what_the_forge_does_not_have_can_be_shown(hand: Hand) -> None:
     """Discussions, locked files, tickets: whatever a test needs."""
     iid = hand.given_merge_request()
-    hand.face.merge_statuses[REPO, iid] = "discussions_not_resolved"
+    hand.fake.merge_statuses[REPO, iid] = "discussions_not_resolved"
 
     shown = _read(hand, iid)
 
@@ -320,7 +320,7 @@ def test_who_may_neither_push_nor_merge_is_401(hand: Hand) -> None:
     """GL-X-02: the token is good, the role is not; and that is looked at before the sha."""
     iid = hand.given_merge_request()
     hand.repo("POST", "/protected_branches", {"name": "main"})
-    hand.face.role = 30
+    hand.fake.role = 30
 
     answer = _merge(hand, iid, sha="0" * 40)
 
@@ -348,7 +348,7 @@ def test_another_head_than_the_sha_is_409_before_mergeability(hand: Hand) -> Non
 def test_a_group_may_demand_the_sha(hand: Hand) -> None:
     """400, before anything else."""
     iid = hand.given_merge_request()
-    hand.face.requires_sha = True
+    hand.fake.requires_sha = True
 
     refused, merged = _merge(hand, iid), _merge(hand, iid, sha=hand.forge.head(REPO, "feature"))
 
@@ -438,7 +438,7 @@ def test_an_older_server_hides_that_a_merge_failed(hand: Hand) -> None:
     """GL-MG-09: 200, and an open merge request with a merge_error."""
     iid = hand.given_merge_request()
     hand.repo("PUT", "", {"squash_option": "always"})
-    hand.face.hides_merge_errors = True
+    hand.fake.hides_merge_errors = True
 
     answer = _merge(hand, iid)
 
@@ -518,7 +518,7 @@ def test_a_protected_source_branch_stays_without_a_word(hand: Hand) -> None:
 
 def test_a_merge_may_still_be_running_when_it_is_answered(hand: Hand) -> None:
     """GL-MG-06: locked, for some reads more."""
-    hand.face.locked_for = 2
+    hand.fake.locked_for = 2
     iid = hand.given_merge_request()
 
     answer = _merge(hand, iid)
@@ -542,7 +542,7 @@ def test_a_merge_may_only_be_set_to_happen_later(hand: Hand) -> None:
 
 def test_a_merge_may_be_put_off_though_nobody_asked(hand: Hand) -> None:
     """A project with merge trains answers so."""
-    hand.face.auto_merges = True
+    hand.fake.auto_merges = True
     iid = hand.given_merge_request()
 
     answer = _merge(hand, iid)
@@ -557,7 +557,7 @@ def test_auto_merge_merges_at_once_when_nothing_is_awaited(hand: Hand) -> None:
     assert _merge(hand, iid, auto_merge=True).data["state"] == "merged"
 
 
-def test_the_journal_tells_what_took_effect(hand: Hand) -> None:
+def test_the_request_log_tells_what_took_effect(hand: Hand) -> None:
     """Reads and refusals did not; opening and merging did."""
     hand.given_feature()
     _open(hand)
@@ -566,7 +566,7 @@ def test_the_journal_tells_what_took_effect(hand: Hand) -> None:
     _merge(hand, 1)
     _merge(hand, 1)
 
-    told = [(entry.method, entry.status, entry.effect) for entry in hand.host.journal.entries]
+    told = [(entry.method, entry.status, entry.effect) for entry in hand.host.request_log.entries]
     assert told == [
         ("POST", 201, True),
         ("POST", 409, False),

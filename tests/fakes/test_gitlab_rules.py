@@ -1,4 +1,4 @@
-"""The GitLab face: protected branches on both tiers, and how several rules add up."""
+"""The GitLab fake: protected branches on both tiers, and how several rules add up."""
 
 from __future__ import annotations
 
@@ -39,7 +39,11 @@ def _roles(answer: Said | dict[str, Any], place: str = "push") -> list[int]:
 
 
 def _can_push(hand: Hand, branch: str = "main") -> bool:
-    body = {"branch": branch, "commit_message": "m", "actions": [FEATURE | {"file_path": f"f{len(hand.host.journal)}"}]}
+    body = {
+        "branch": branch,
+        "commit_message": "m",
+        "actions": [FEATURE | {"file_path": f"f{len(hand.host.request_log)}"}],
+    }
     return hand.repo("POST", "/repository/commits", body).status == 201
 
 
@@ -107,7 +111,7 @@ def test_a_rule_is_deleted(free: Hand) -> None:
 
 def test_a_developer_may_not_protect(free: Hand) -> None:
     """Rules are for Maintainers."""
-    free.face.role = 30
+    free.fake.role = 30
 
     assert _protect(free).status == 403
 
@@ -116,7 +120,7 @@ def test_a_developer_may_not_protect(free: Hand) -> None:
 def test_a_push_level_is_the_least_role_and_0_is_nobody(free: Hand, push: int, role: int, allowed: bool) -> None:
     """No one means the owners too."""
     _protect(free, push_access_level=push)
-    free.face.role = role
+    free.fake.role = role
 
     assert _can_push(free) is allowed
 
@@ -151,7 +155,7 @@ def test_the_free_tier_changes_force_pushing_in_place(free: Hand) -> None:
 def test_a_server_may_lack_the_endpoint(free: Hand) -> None:
     """GL-PB-04: the router's 404, not the rule's."""
     _protect(free)
-    free.face.has_patch = False
+    free.fake.has_patch = False
 
     assert free.repo("PATCH", "/protected_branches/main", {}).data == {"error": "404 Not Found"}
 
@@ -232,7 +236,7 @@ def test_the_most_permissive_rule_wins(free: Hand) -> None:
 def test_a_group_s_rule_counts_and_cannot_be_changed(premium: Hand) -> None:
     """It stands in the list alone."""
     _protect(premium, push_access_level=0)
-    premium.face.group_rules = [GroupRule(group="acme", name="main"), GroupRule(group="other", name="*")]
+    premium.fake.group_rules = [GroupRule(group="acme", name="main"), GroupRule(group="other", name="*")]
 
     listed = premium.repo("GET", "/protected_branches").data
 
@@ -268,11 +272,11 @@ def test_one_rule_is_what_it_says() -> None:
     assert most_permissive([rule]) == rule.protection
 
 
-# the forge's rules and the face's are the same
+# the forge's rules and the fake's are the same
 
 
 def test_a_rule_put_on_the_forge_has_levels_that_mean_the_same(free: Hand) -> None:
-    """A test that protects a branch beneath the face finds it protected through the face."""
+    """A test that protects a branch beneath the fake finds it protected through the fake."""
     free.forge.put_rule(REPO, "main", BranchProtection(required_approvals=1))
 
     answer = free.repo("GET", "/protected_branches/main")
@@ -281,7 +285,7 @@ def test_a_rule_put_on_the_forge_has_levels_that_mean_the_same(free: Hand) -> No
     assert not _can_push(free)
 
 
-def test_a_rule_made_through_the_face_protects_on_the_forge(free: Hand) -> None:
+def test_a_rule_made_through_the_fake_protects_on_the_forge(free: Hand) -> None:
     """And what the forge holds besides the levels outlives a change of them."""
     _protect(free, push_access_level=0)
     assert free.forge.protection(REPO, "main") == BranchProtection(enforce_admins=True)
@@ -301,7 +305,7 @@ def test_a_rule_made_through_the_face_protects_on_the_forge(free: Hand) -> None:
 def test_gitlab_protects_a_new_default_branch_by_itself(tmp_path: pathlib.Path, later: int) -> None:
     """GL-CR-06 and GL-PB-02: at once, or some requests later."""
     hand = a_hand(tmp_path)
-    hand.face.default_protection_after = later
+    hand.fake.default_protection_after = later
     hand.send("POST", "/projects", {"name": "widgets", "initialize_with_readme": True})
 
     seen = [len(hand.send("GET", "/projects/tanuki%2Fwidgets/protected_branches").data) for _ in range(3)]
@@ -312,7 +316,7 @@ def test_gitlab_protects_a_new_default_branch_by_itself(tmp_path: pathlib.Path, 
 def test_a_rule_that_was_faster_stays(tmp_path: pathlib.Path) -> None:
     """GL-PB-02: GitLab looks whether the branch is protected before it protects it."""
     hand = a_hand(tmp_path)
-    hand.face.default_protection_after = 2
+    hand.fake.default_protection_after = 2
     hand.send("POST", "/projects", {"name": "widgets", "initialize_with_readme": True})
 
     place = "/projects/tanuki%2Fwidgets/protected_branches"
@@ -326,7 +330,7 @@ def test_a_rule_that_was_faster_stays(tmp_path: pathlib.Path) -> None:
 def test_protection_of_default_branches_may_be_off(tmp_path: pathlib.Path) -> None:
     """GL-CR-06: an instance's or a group's setting."""
     hand = a_hand(tmp_path)
-    hand.face.protects_default = False
+    hand.fake.protects_default = False
     hand.send("POST", "/projects", {"name": "widgets", "initialize_with_readme": True})
 
     assert hand.send("GET", "/projects/tanuki%2Fwidgets/protected_branches").data == []
