@@ -13,7 +13,7 @@ from gitprovider.fakes.github.call import Call
 from gitprovider.fakes.github.rules import rules_for
 from gitprovider.fakes.host import Response, Routes
 from gitprovider.local.database import Rule
-from gitprovider.local.rules import matches
+from gitprovider.local.protection import matches
 from gitprovider.models import Visibility
 
 ROUTES = Routes()

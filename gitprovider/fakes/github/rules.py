@@ -6,7 +6,7 @@ from typing import Any
 
 from gitprovider.fakes.github.answers import Refusal
 from gitprovider.local.database import RepoRecord
-from gitprovider.local.rules import matches
+from gitprovider.local.protection import matches
 
 # A repository's setting: a list of {"pattern": …, "rules": [{"type": …, "parameters": {…}}, …]}.
 KEY = "rulesets"

@@ -16,7 +16,7 @@ from gitprovider.fakes.gitlab.answers import Refusal, reply
 from gitprovider.fakes.gitlab.call import MAINTAINER, Call
 from gitprovider.fakes.host import Response
 from gitprovider.local.database import Rule
-from gitprovider.local.rules import matches
+from gitprovider.local.protection import matches
 from gitprovider.models import BranchProtection
 
 if TYPE_CHECKING:
