@@ -26,6 +26,7 @@ class Intent:
         base_sha: the head that the commit was built on; None for a first commit.
         commit_sha: the commit that was to become the head, where it is known before the ref moves.
         files: per touched path its blob sha and mode after the commit, None for a path that was to be gone.
+        pointers: per file that was put the blob sha of its LFS pointer, on a host that may store that in its place.
         message: the commit's message.
         source_sha: the commit that a new branch was to point at.
         rules, previous_rules: the protection asked for and the one that held before, field by field.
@@ -45,6 +46,7 @@ class Intent:
     base_sha: str | None = None
     commit_sha: str | None = None
     files: Mapping[str, tuple[str, str] | None] = field(default_factory=dict)
+    pointers: Mapping[str, str] = field(default_factory=dict)
     message: str | None = None
     source_sha: str | None = None
     rules: Mapping[str, Any] | None = None
@@ -96,6 +98,7 @@ class Intent:
             for name in ("steps", "labels", "reviewers"):
                 values[name] = tuple(str(v) for v in values.get(name) or ())
             files = values.get("files") or {}
+            values["pointers"] = dict(values.get("pointers") or {})
             values["files"] = {path: None if what is None else (what[0], what[1]) for path, what in files.items()}
         except (TypeError, AttributeError, IndexError, ValueError) as exc:
             raise ValueError(f"not an intent: {exc}") from exc
@@ -107,7 +110,7 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("branch", "base_sha", "commit_sha", "message", "source_sha", "visibility", "description"), (str,)),
     **dict.fromkeys(("head_sha", "method", "source_branch", "target_branch", "title"), (str,)),
     **dict.fromkeys(("steps", "labels", "reviewers"), (list, tuple)),
-    **dict.fromkeys(("rules", "previous_rules", "files"), (dict,)),
+    **dict.fromkeys(("rules", "previous_rules", "files", "pointers"), (dict,)),
     **dict.fromkeys(("auto_init", "delete_source_branch", "draft"), (bool,)),
     "number": (int,),
 }

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from gitprovider._core.edits import matches
 from gitprovider._core.json import plain
 from gitprovider.checks import check_bool, refuse
 from gitprovider.contract import InspectableProvider, optional
@@ -296,12 +297,15 @@ def _unknown_commit(provider: InspectableProvider, intent: Intent, branch: str, 
 
 def _part(provider: InspectableProvider, intent: Intent, sha: str) -> int:
     tree = provider.tree(intent.repo, sha)
-    return sum(entry is not None and tree.get(path) == tuple(entry) for path, entry in intent.files.items())
+    return sum(
+        entry is not None and matches(tree.get(path), entry, intent.pointers.get(path))
+        for path, entry in intent.files.items()
+    )
 
 
 def _holds(provider: InspectableProvider, intent: Intent, sha: str) -> bool:
     tree = provider.tree(intent.repo, sha)
-    return all(tree.get(path) == (None if entry is None else tuple(entry)) for path, entry in intent.files.items())
+    return all(matches(tree.get(path), entry, intent.pointers.get(path)) for path, entry in intent.files.items())
 
 
 def _open_pull_request(provider: InspectableProvider, intent: Intent) -> _Seen:

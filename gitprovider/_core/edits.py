@@ -5,7 +5,8 @@ The rules are the same on every host:
 * A symbolic link, a submodule or a directory at a changed path is refused.
 * What is deleted or moved must be a file that exists. Nothing may be at the place that a file is moved to.
 * A file goes neither below a file nor in the place of a directory, unless the same commit takes that away.
-* What is there already, with its content and mode, needs no edit.
+* What is there already, with its content and mode, needs no edit. The pointer that Git LFS keeps in place of a content
+  counts as that content.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class Edit:
         data: the content of a file that is put; None for a deletion or a move.
         moved_from: for the destination of a move, where the file comes from.
         moved_to: for the origin of a move, where the file goes.
+        pointer: the blob sha of the content's LFS pointer, for a file that is put.
     """
 
     path: str
@@ -48,6 +50,7 @@ class Edit:
     data: bytes | None = None
     moved_from: str | None = None
     moved_to: str | None = None
+    pointer: str | None = None
 
     @property
     def changes_something(self) -> bool:
@@ -70,6 +73,11 @@ class Edits:
     def files(self) -> dict[str, tuple[str, str] | None]:
         """What an intent keeps: per path its blob sha and mode after the commit, None for a path that is gone."""
         return {edit.path: edit.after and (edit.after.sha, edit.after.mode) for edit in self.all}
+
+    @property
+    def pointers(self) -> dict[str, str]:
+        """What an intent keeps for a host that may store a pointer: per path that is put, that pointer's blob sha."""
+        return {edit.path: edit.pointer for edit in self.all if edit.pointer is not None}
 
 
 def plan(
@@ -131,6 +139,19 @@ def blob_sha(data: bytes, *, sha256: bool = False) -> str:
     return (hashlib.sha256(content) if sha256 else hashlib.sha1(content, usedforsecurity=False)).hexdigest()
 
 
+def lfs_pointer(data: bytes) -> bytes:
+    """What Git LFS stores in place of this content: https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md ."""
+    oid = hashlib.sha256(data).hexdigest()
+    return f"version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {len(data)}\n".encode()
+
+
+def matches(there: TreeEntry | None, wanted: tuple[str, str] | None, pointer: str | None) -> bool:
+    """Whether a path holds the blob sha and mode that are wanted, or the blob sha of the content's LFS pointer."""
+    if there is None or wanted is None:
+        return there is wanted
+    return there.mode == wanted[1] and there.sha in (wanted[0], pointer)
+
+
 def holds(change: FileChange, lookup: Lookup, *, sha256: bool = False) -> bool:
     """Whether the tree is already as ``change`` asks.
 
@@ -159,7 +180,10 @@ def _put(change: PutFile, before: TreeEntry | None, *, sha256: bool) -> Edit:
     data = change.data()
     keep = PLAIN if before is None else before.mode
     mode = keep if change.executable is None else EXECUTABLE if change.executable else PLAIN
-    return Edit(path=change.path, before=before, after=TreeEntry(blob_sha(data, sha256=sha256), mode), data=data)
+    sha, pointer = blob_sha(data, sha256=sha256), blob_sha(lfs_pointer(data), sha256=sha256)
+    if before is not None and before.sha == pointer:
+        sha = pointer
+    return Edit(path=change.path, before=before, after=TreeEntry(sha, mode), data=data, pointer=pointer)
 
 
 def _is_emptied(

@@ -60,6 +60,11 @@ def repo(data: JsonReader) -> Repo:
     )
 
 
+def is_only_empty(project: JsonReader) -> bool:
+    """Whether a project whose repository is not found is only empty. Old servers return 404 to the branches of such."""
+    return project.bool_or_none("empty_repo") is True and project.str_or_none("repository_access_level") != "disabled"
+
+
 def branch(data: JsonReader) -> Branch:
     """A branch (https://docs.gitlab.com/api/branches/)."""
     return data.build(
