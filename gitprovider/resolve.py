@@ -13,7 +13,7 @@ from gitprovider._core.edits import matches
 from gitprovider._core.json import plain
 from gitprovider.checks import check_bool, refuse
 from gitprovider.contract import InspectableProvider, optional
-from gitprovider.errors import GitProviderError, NotFoundError, Outcome
+from gitprovider.errors import ConflictError, GitProviderError, NotFoundError, Outcome
 from gitprovider.intent import Intent
 from gitprovider.models import Branch, BranchProtection, Commit, MergeResult, PullRequest, PullRequestState
 from gitprovider.retry import PollDeadline
@@ -222,6 +222,10 @@ def _protect_branch(provider: InspectableProvider, intent: Intent) -> _Seen:
     except NotFoundError:
         provider.get_repo(intent.repo)
         return _conflict(f"there is no branch {branch} to protect", final=False)
+    except ConflictError as error:
+        if error.code != "unfinished":
+            raise
+        return _conflict(f"{error.message}; {error.hint}", final=False)
     if held is not None and not rules.missing_from(held):
         return _applied(held, f"the branch {branch} is protected as asked")
     if (held or nothing) == previous:
