@@ -390,19 +390,19 @@ RULES: tuple[ErrorRule, ...] = (
     # The codes of gRPC that are verdicts.
     *(
         ErrorRule(
-            "gl-storage-refused",
+            fact,
             range(400, 500),
             kind,
             text=_GRPC.format(codes=codes),
             error_kwargs=with_hint("GitLab's storage refused it"),
         )
-        for codes, kind in (
-            ("3|11", InvalidRequestError),
-            ("5", NotFoundError),
-            ("6", AlreadyExistsError),
-            ("7", PermissionDeniedError),
-            ("9", ConflictError),
-            ("16", AuthenticationError),
+        for fact, codes, kind in (
+            ("gl-storage-invalid", "3|11", InvalidRequestError),
+            ("gl-storage-missing", "5", NotFoundError),
+            ("gl-storage-exists", "6", AlreadyExistsError),
+            ("gl-storage-denied", "7", PermissionDeniedError),
+            ("gl-storage-state", "9", ConflictError),
+            ("gl-storage-unauthenticated", "16", AuthenticationError),
         )
     ),
     ErrorRule(

@@ -25,7 +25,7 @@ from gitprovider.errors import (
 )
 from gitprovider.gitlab import convert
 from gitprovider.gitlab.client import GitLabClient
-from gitprovider.gitlab.endpoints import BRANCH, MERGE, MERGE_REQUEST, PROJECT
+from gitprovider.gitlab.endpoints import BRANCH, COMPARE, MERGE, MERGE_REQUEST, PROJECT
 from gitprovider.gitlab.refusals import is_absent, write
 from gitprovider.models import Branch, MergeMethod, MergeResult
 from gitprovider.mutations import MergePullRequest
@@ -198,7 +198,18 @@ class MergeCall:
         if self._current.bool_or_none("has_conflicts"):
             return self._refusal(NotMergeableReason.CONFLICT)
         reason = _REASONS.get(self._status())
+        if reason is None and self._is_dated() and convert.is_draft(self._current):
+            reason = NotMergeableReason.DRAFT
         return None if reason is None else self._refusal(reason)
+
+    def _is_dated(self) -> bool:
+        """Whether the server, before 15.6, gives the status that is about Git alone."""
+        return self._current.str_or_none("detailed_merge_status") is None
+
+    def _is_behind(self) -> bool:
+        """Whether the target branch has commits that the source branch lacks; asked where no status tells."""
+        query = {"from": self._head, "to": self._current.str("target_branch")}
+        return bool(self._op.read(COMPARE, project=self._op.repo, query=query).objects("commits"))
 
     def _status(self) -> str:
         return self._current.str_or_none("detailed_merge_status") or self._current.str_or_none("merge_status") or ""
@@ -263,7 +274,10 @@ class MergeCall:
         else:
             if done is not None:
                 return done
-            error = self._reason()
+            try:
+                error = self._reason()
+            except StatusError:
+                error = refused
         error.status, error.request_id = refused.status, refused.request_id
         raise error
 
@@ -272,6 +286,8 @@ class MergeCall:
             return self._refusal(NotMergeableReason.PENDING)
         if (refusal := self._known_refusal()) is not None:
             return refusal
+        if self._asked.method is MergeMethod.REBASE and self._is_dated() and self._is_behind():
+            return self._refusal(NotMergeableReason.BEHIND)
         return self._failure() or self._refusal(NotMergeableReason.UNKNOWN)
 
     def _wait_for_merge(self) -> None:

@@ -92,6 +92,9 @@ def _shown(
     )
     if fake.old:
         del body["detailed_merge_status"]
+        # The older field is about Git alone: a branch that must be rebased can still be merged.
+        if status == "need_rebase":
+            body["merge_status"] = "can_be_merged"
     return body
 
 
