@@ -9,8 +9,8 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from gitprovider.fakes.faults import FaultyHost
-from gitprovider.fakes.gitlab.server import FakeGitLab, most_permissive
-from gitprovider.fakes.host import Request
+from gitprovider.fakes.gitlab.server import FakeGitLab
+from gitprovider.fakes.http import Request
 from gitprovider.local.forge import Forge
 
 ORIGIN = "https://gitlab.example.com"
@@ -19,7 +19,7 @@ REPO = "acme/platform/widgets"
 
 @dataclass(frozen=True)
 class Said:
-    """An answer: its status, headers, JSON (or text), effect and fact."""
+    """A response: its status, headers, JSON (or text), effect and fact."""
 
     status: int
     headers: dict[str, str]
@@ -56,12 +56,12 @@ class Hand:
         url = f"{origin}{target}" + (f"?{urlencode(query)}" if query else "")
         sent = {"PRIVATE-TOKEN": self.fake.token} if headers is None else headers
         data = b"" if body is None else json.dumps(body).encode()
-        answer = self.host.handle(Request.of(method, url, sent, data))
+        response = self.host.handle(Request.of(method, url, sent, data))
         try:
-            parsed = json.loads(answer.body) if answer.body else None
+            parsed = json.loads(response.body) if response.body else None
         except ValueError:
-            parsed = answer.body.decode()
-        return Said(answer.status, dict(answer.headers), parsed, answer.effect, answer.fact)
+            parsed = response.body.decode()
+        return Said(response.status, dict(response.headers), parsed, response.effect, response.fact)
 
     def repo(self, method: str, rest: str, body: Any = None, **more: Any) -> Said:
         """One request below the project that most tests use."""
@@ -116,4 +116,4 @@ class Hand:
 
 def a_hand(root: pathlib.Path, **options: Any) -> Hand:
     """A hand at a new fake over a new forge."""
-    return Hand(FakeGitLab(Forge(root / "forge", combine=most_permissive), **options))
+    return Hand(FakeGitLab(Forge(root / "forge", combine=FakeGitLab.combine), **options))
