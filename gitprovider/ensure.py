@@ -25,6 +25,7 @@ from gitprovider.errors import (
     NotMergeableReason,
     RepoMovedError,
     UnexpectedResponseError,
+    UnsupportedOptionError,
 )
 from gitprovider.intent import Intent
 from gitprovider.models import (
@@ -387,6 +388,30 @@ def finished_merge(
     return pull, MergeResult(sha=pull.merge_commit_sha, already_merged=True)
 
 
+def check_supported(provider: InspectableProvider, repo: str, asked: Mutation[Any]) -> None:
+    """Refuse, before any request, what the provider cannot do as asked.
+
+    A provider of this package has ``check(repo, asked)``. Any other is asked ``supports(option)``, where it has that.
+
+    Raises:
+        InvalidRequestError: the path or an argument is one that this host does not take.
+        UnsupportedOptionError: the host cannot honour an option.
+    """
+    check_repo_path(repo)
+    check = getattr(provider, "check", None)
+    if check is not None:
+        check(repo, asked)
+        return
+    supports: Callable[[str], bool] = getattr(provider, "supports", lambda option: True)
+    for option in asked.options():
+        if not supports(option):
+            raise UnsupportedOptionError(
+                f"{option}: the provider {provider.name} does not support it",
+                option=option,
+                hint="leave the option out, or set it on the host by hand",
+            )
+
+
 def _ensure(
     provider: InspectableProvider, repo: str, asked: Mutation[_T], matching: Callable[[], _T | None]
 ) -> Ensured[_T]:
@@ -410,8 +435,8 @@ _IDENTITY = ("branch", "number", "source_branch", "target_branch")
 def _settle(
     provider: InspectableProvider, repo: str, asked: Mutation[Any], after: Evidence | None, settling: Settling
 ) -> Resolution | None:
-    """Wait until the earlier attempt ``after`` can no longer take effect, and return what became of it."""
-    check_repo_path(repo)
+    """Check what is asked, wait until the earlier attempt ``after`` has settled, and return what became of it."""
+    check_supported(provider, repo, asked)
     if after is None:
         return None
     intent = after.intent if isinstance(after, GitProviderError) else after
