@@ -17,9 +17,9 @@ from pygit2.enums import SortMode
 from gitprovider.contract import GitProviderContract, HostState
 from gitprovider.fakes.faults import Fault, FaultScript, FaultyHost, RequestLog
 from gitprovider.fakes.github.server import FakeGitHub
-from gitprovider.fakes.gitlab.rules import protect_default
-from gitprovider.fakes.gitlab.server import FakeGitLab, most_permissive
-from gitprovider.fakes.host import FakeServer, Request, Response
+from gitprovider.fakes.gitlab.access import protect_default
+from gitprovider.fakes.gitlab.server import FakeGitLab
+from gitprovider.fakes.http import FakeServer, Request, Response
 from gitprovider.fakes.mount import mount
 from gitprovider.fakes.serve import serving
 from gitprovider.github import GitHubProvider
@@ -401,7 +401,7 @@ class GitLabRig(RemoteRig):
     fake: FakeGitLab
 
     def __init__(self, root: Path, **knobs: Any) -> None:
-        forge = Forge(root, combine=most_permissive)
+        forge = Forge(root, combine=FakeGitLab.combine)
         super().__init__(forge, FakeGitLab(forge, **knobs))
 
     def given_repo(

@@ -17,7 +17,7 @@ from gitprovider import (
     connect_repo,
     parse_repo_url,
 )
-from gitprovider.fakes.host import Request, Response
+from gitprovider.fakes.http import Request, Response
 from gitprovider.fakes.serve import serving
 from tests.tls import server_context
 

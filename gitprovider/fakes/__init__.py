@@ -1,4 +1,4 @@
-"""Fake hosts: GitHub's and GitLab's REST dialects over a local forge, with a request log and a fault script.
+"""Fake servers: the REST APIs of GitHub and GitLab over a local forge, with a request log and injected faults.
 
-They are mounted on ``responses`` for tests (``mount``) or served on a loopback port (``serve``).
+``mount`` puts one behind ``responses`` for tests. ``serve`` serves one on a loopback port.
 """

@@ -1,4 +1,4 @@
-"""A request log of every request that a fake answered, and a script of faults that strike on the way."""
+"""A log of the requests to a fake server, and a script of injected faults."""
 
 from __future__ import annotations
 
@@ -11,27 +11,28 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 from urllib.parse import unquote
 
-from gitprovider.fakes.host import FakeServer, Request, Response
+from gitprovider.fakes.http import FakeServer, Request, Response, TransportFault
 
 FaultKind = Literal["status", "reset", "timeout", "cut", "html", "shape", "redirect", "delay"]
-_TRANSPORT = ("reset", "timeout", "cut")
 
+_TRANSPORT = ("reset", "timeout", "cut")
+_JSON = "application/json; charset=utf-8"
 _HTML = b"<!DOCTYPE html>\n<html><head><title>Sign in</title></head><body><h1>Sign in to continue</h1></body></html>\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedRequest:
-    """One request, as the request log keeps it.
+    """One request in the request log.
 
     Attributes:
         path: decoded.
-        endpoint: the fake's template of the route; ``""`` when it has none.
-        status: what the caller was answered; None when no whole answer reached it.
-        effect: True when a user of the host could see that something changed, whatever the caller was told.
-        fault: the kind of the fault that struck, or None.
-        fact: the recorded fact that the answer follows; ``""`` when a fault made the answer.
-        headers: the request's, names in lower case.
-        body: the request's.
+        endpoint: the template of the route; ``""`` if no route matches.
+        status: of the response that the caller got; None if it got no complete response.
+        effect: True if a user of the host could see that something changed, even if the caller was told otherwise.
+        fault: the kind of the injected fault, or None.
+        fact: the recorded fact that the response follows; ``""`` if a fault made the response.
+        headers: of the request, names in lower case.
+        body: of the request.
     """
 
     method: str
@@ -47,13 +48,13 @@ class RecordedRequest:
 
     @property
     def is_mutation(self) -> bool:
-        """Whether it asked for a change: any verb but GET and HEAD, save for the POST of a GraphQL query."""
+        """Whether the request asks for a change: every method does but GET, HEAD, and POST of a GraphQL query."""
         if self.method in ("GET", "HEAD"):
             return False
-        return not (self.path.endswith("/graphql") and _reads_only(self.body))
+        return not (self.path.endswith("/graphql") and _is_query(self.body))
 
 
-def _reads_only(body: bytes) -> bool:
+def _is_query(body: bytes) -> bool:
     try:
         document = json.loads(body)["query"]
     except (ValueError, KeyError, TypeError):
@@ -62,7 +63,7 @@ def _reads_only(body: bytes) -> bool:
 
 
 class RequestLog:
-    """Every request in the order of its answer. Many threads may write and read it."""
+    """The recorded requests in the order of their responses. Safe to use from many threads."""
 
     def __init__(self) -> None:
         self._entries: list[RecordedRequest] = []
@@ -70,21 +71,21 @@ class RequestLog:
 
     @property
     def entries(self) -> list[RecordedRequest]:
-        """A copy of what is recorded so far."""
+        """A copy of the entries so far."""
         with self._lock:
             return list(self._entries)
 
     def record(self, entry: RecordedRequest) -> None:
-        """Add one."""
+        """Append an entry."""
         with self._lock:
             self._entries.append(entry)
 
     def mutations(self) -> list[RecordedRequest]:
-        """The entries that asked for a change, whether or not they took effect."""
+        """The requests that asked for a change, whether or not they took effect."""
         return [entry for entry in self.entries if entry.is_mutation]
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         with self._lock:
             self._entries.clear()
 
@@ -97,18 +98,19 @@ class Fault:
     """What goes wrong, and on which requests.
 
     Attributes:
-        kind: ``status``: another status, with ``headers`` and ``body``. ``reset``: the connection is reset.
-            ``timeout``: no answer until the client gives up. ``cut``: the connection is closed inside the body.
-            ``html``: a page where JSON belongs. ``shape``: JSON of another shape. ``redirect``: to ``headers``'s
-            Location. ``delay``: the real answer, ``delay`` seconds later.
-        method: strikes on this verb only; None means on any.
-        endpoint: strikes where this regular expression is found in the endpoint's template; ``""`` means anywhere.
-        nth: strikes first on the nth request that matches, counted from 1.
-        times: and on how many of them in a row; None means on all that follow.
-        when: ``before``: the fake never sees the request. ``after``: it has done its work, and the answer is lost.
-        status: of the answer: by default 500 (``status``), 307 (``redirect``), otherwise what the fake answered, or
-            200.
-        headers, body: of the answer, where the kind has one. ``body=None`` takes one that suits the kind.
+        kind: ``status``: a different status, with ``headers`` and ``body``. ``reset``: the connection is reset.
+            ``timeout``: no response until the client gives up. ``cut``: the connection closes inside the body.
+            ``html``: an HTML page in place of JSON. ``shape``: JSON of a different shape. ``redirect``: a redirect to
+            the Location in ``headers``. ``delay``: the real response, ``delay`` seconds later.
+        method: the HTTP method to match; None matches any.
+        endpoint: a regular expression that is searched in the endpoint's template; ``""`` matches any.
+        nth: the first matching request to inject the fault into, counted from 1.
+        times: how many matching requests in a row get the fault; None means all that follow.
+        when: ``before``: the fake server never sees the request. ``after``: it handles the request, and the response
+            is lost.
+        status: of the response. The default is 500 for ``status``, 307 for ``redirect``, and otherwise the status of
+            the real response, or 200.
+        headers, body: of the response, for the kinds that have one. ``body=None`` takes a default for the kind.
         delay: seconds, for ``delay``.
     """
 
@@ -128,12 +130,12 @@ class Fault:
             raise ValueError("nth and times count from 1")
 
     def matches(self, method: str, endpoint: str) -> bool:
-        """Whether a request is one of those that it counts."""
+        """Whether the fault counts a request."""
         return self.method in (None, method) and re.search(self.endpoint, endpoint) is not None
 
 
 class FaultScript:
-    """Faults in the order in which they are asked: the first that is due strikes, and every match counts for each."""
+    """An ordered list of faults. The first fault that is due is injected; every fault counts each of its matches."""
 
     def __init__(self, *faults: Fault) -> None:
         self._lock = threading.Lock()
@@ -141,17 +143,17 @@ class FaultScript:
         self.add(*faults)
 
     def add(self, *faults: Fault) -> None:
-        """Append faults; each begins to count now."""
+        """Append faults. Each starts to count now."""
         with self._lock:
             self._seen += [(fault, 0) for fault in faults]
 
     def clear(self) -> None:
-        """Drop every fault."""
+        """Remove all faults."""
         with self._lock:
             self._seen.clear()
 
     def next_fault(self, method: str, endpoint: str) -> Fault | None:
-        """Count one request, and return the fault that is due for it."""
+        """Count one request, and return the fault that is due for it, if any."""
         due: Fault | None = None
         with self._lock:
             for index, (fault, seen) in enumerate(self._seen):
@@ -164,22 +166,8 @@ class FaultScript:
         return due
 
 
-class TransportFault(Exception):
-    """No whole answer reaches the caller. A mount or a server makes it happen.
-
-    Attributes:
-        kind: ``reset``, ``timeout`` or ``cut``.
-        response: for ``cut``, the answer whose body breaks off.
-    """
-
-    def __init__(self, kind: FaultKind, response: Response | None = None) -> None:
-        super().__init__(kind)
-        self.kind = kind
-        self.response = response
-
-
 class FaultyHost:
-    """A fake behind a fault script, with a request log. It is a host itself, and safe to call from many threads."""
+    """A fake server behind a fault script, with a request log. It is a host itself. Safe to call from many threads."""
 
     def __init__(
         self,
@@ -195,66 +183,57 @@ class FaultyHost:
         self._sleep = sleep
 
     def handle(self, request: Request) -> Response:
-        """Answer one request, or let the fault that is due strike.
+        """Handle one request, or inject the fault that is due.
 
         Raises:
-            TransportFault: no whole answer reaches the caller.
+            TransportFault: the caller gets no complete response.
         """
         endpoint = self.fake.endpoint(request)
         fault = self.script.next_fault(request.method, endpoint)
-        real: Response | None = None
-        if fault is None or fault.when == "after" or fault.kind == "delay":
-            if fault is not None and fault.kind == "delay" and fault.when == "before":
-                self._sleep(fault.delay)
-            real = self.fake.handle(request)
-        answer = real if fault is None else self._struck(fault, real)
-        self._record(request, endpoint, answer, fault, real)
-        if answer is None:
-            assert fault is not None
-            raise TransportFault(fault.kind, _cut_answer(fault, real) if fault.kind == "cut" else None)
-        if fault is not None and fault.kind == "delay" and fault.when == "after":
-            self._sleep(fault.delay)
-        return answer
-
-    def _struck(self, fault: Fault, real: Response | None) -> Response | None:
-        if fault.kind in _TRANSPORT:
-            return None
-        if fault.kind == "delay":
-            return real
-        return _altered(fault, real)
-
-    def _record(
-        self, request: Request, endpoint: str, answer: Response | None, fault: Fault | None, real: Response | None
-    ) -> None:
+        delay = fault if fault is not None and fault.kind == "delay" else None
+        if delay is not None and delay.when == "before":
+            self._sleep(delay.delay)
+        runs = fault is None or fault is delay or fault.when == "after"
+        real = self.fake.handle(request) if runs else None
+        response = real if fault is None or fault is delay else _altered(fault, real)
         self.request_log.record(
             RecordedRequest(
                 method=request.method,
                 path=unquote(request.path),
                 query=request.query,
                 endpoint=endpoint,
-                status=answer.status if answer is not None else None,
+                status=response.status if response is not None else None,
                 effect=real is not None and real.effect,
                 fault=fault.kind if fault is not None else None,
-                fact=answer.fact if answer is not None else "",
+                fact=response.fact if response is not None else "",
                 headers=request.headers,
                 body=request.body,
             )
         )
+        if response is None:
+            assert fault is not None
+            raise TransportFault(fault.kind, _cut_response(fault, real) if fault.kind == "cut" else None)
+        if delay is not None and delay.when == "after":
+            self._sleep(delay.delay)
+        return response
 
 
-def _altered(fault: Fault, real: Response | None) -> Response:
-    """The answer that a fault puts in the place of the fake's own."""
+def _altered(fault: Fault, real: Response | None) -> Response | None:
+    """The response that a fault puts in place of the real one; None if none reaches the caller."""
+    if fault.kind in _TRANSPORT:
+        return None
     base = real if real is not None else Response(status=200)
     kept = {k: v for k, v in base.headers.items() if k.lower() not in ("content-type", "content-length", "link")}
+    kind, status = _JSON, base.status
     if fault.kind == "html":
-        kind, body, status = "text/html; charset=utf-8", _HTML, base.status
+        kind, body = "text/html; charset=utf-8", _HTML
     elif fault.kind == "shape":
-        kind, body, status = "application/json; charset=utf-8", _other_shape(base.body), base.status
+        body = _other_shape(base.body)
     elif fault.kind == "redirect":
-        kind, body, status = "application/json; charset=utf-8", b'{"message": "Moved Permanently"}', 307
+        body, status = b'{"message": "Moved Permanently"}', 307
         kept.setdefault("Location", "https://elsewhere.invalid/")
     else:
-        kind, body, status = "application/json; charset=utf-8", b'{"message": "Server Error"}', 500
+        body, status = b'{"message": "Server Error"}', 500
     return replace(
         base,
         status=fault.status if fault.status is not None else status,
@@ -265,12 +244,12 @@ def _altered(fault: Fault, real: Response | None) -> Response:
 
 
 def _other_shape(body: bytes) -> bytes:
-    """JSON that is not what belongs there: an object for a list, a list for anything else."""
+    """JSON of a different shape: an object in place of a list, and a list in place of anything else."""
     return b'{"unexpected": true}' if body.lstrip().startswith(b"[") else b'["unexpected"]'
 
 
-def _cut_answer(fault: Fault, real: Response | None) -> Response:
+def _cut_response(fault: Fault, real: Response | None) -> Response:
     base = real if real is not None else Response(status=200)
     body = fault.body if fault.body is not None else base.body or b'{"message": "this answer breaks off here"}'
-    headers = {"Content-Type": "application/json; charset=utf-8", **base.headers, **fault.headers}
+    headers = {"Content-Type": _JSON, **base.headers, **fault.headers}
     return replace(base, status=fault.status or base.status, headers=headers, body=body, fact="")

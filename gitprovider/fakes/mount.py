@@ -1,4 +1,4 @@
-"""Mount a host on ``responses``, so that code which uses ``requests`` meets it without a socket."""
+"""Mount a host on ``responses``: code that uses ``requests`` reaches it without a socket."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ import responses
 from urllib3 import HTTPConnectionPool
 from urllib3.exceptions import ProtocolError, ReadTimeoutError
 
-from gitprovider.fakes.faults import TransportFault
-from gitprovider.fakes.host import Host, Request
+from gitprovider.fakes.http import Host, Request, TransportFault
 
 
 def mount(host: Host, rsps: responses.RequestsMock, base_url: str) -> None:
-    """Answer every request below ``base_url`` from ``host``, whatever its verb.
+    """Send every request below ``base_url`` to ``host``, whatever its method.
 
-    ``https://api.github.com`` answers ``https://api.github.com:443`` too, which is how PyGithub writes it. A
-    TransportFault becomes the exception that ``requests`` raises for it, with the chain beneath it.
+    ``https://api.github.com`` matches ``https://api.github.com:443`` as well, which is how PyGithub writes it. A
+    TransportFault becomes the exception that ``requests`` raises for it, with the same chain of causes.
     """
     rsps.add(_Mounted(host, base_url))
 
@@ -30,7 +29,7 @@ class _Mounted(responses.CallbackResponse):
         authority, slash, path = rest.partition("/")
         port = "" if ":" in authority else "(?::443)?" if scheme == "https" else "(?::80)?"
         pattern = re.compile(rf"{scheme}://{re.escape(authority)}{port}{re.escape(slash + path)}(?:[/?#]|\Z)")
-        super().__init__("*", pattern, callback=self._answer, content_type=None)
+        super().__init__("*", pattern, callback=self._respond, content_type=None)
         self._host = host
 
     def matches(self, request: requests.PreparedRequest) -> tuple[bool, str]:
@@ -38,7 +37,7 @@ class _Mounted(responses.CallbackResponse):
             return True, ""
         return False, "URL does not match"
 
-    def _answer(self, request: requests.PreparedRequest) -> tuple[int, dict[str, str], bytes]:
+    def _respond(self, request: requests.PreparedRequest) -> tuple[int, dict[str, str], bytes]:
         body = request.body or b""
         arrived = Request.of(
             str(request.method),
@@ -47,13 +46,13 @@ class _Mounted(responses.CallbackResponse):
             body.encode() if isinstance(body, str) else bytes(body),
         )
         try:
-            answer = self._host.handle(arrived)
-        except TransportFault as fault:
-            struck = fault
+            response = self._host.handle(arrived)
+        except TransportFault as exc:
+            fault = exc
         else:
-            return answer.status, dict(answer.headers), answer.body
-        # Outside the handler, so that the fault is no part of the imitation's chain.
-        raise _as_requests(struck, request)
+            return response.status, dict(response.headers), response.body
+        # Raised outside the handler: the fault must not be in the chain of the exception.
+        raise _as_requests(fault, request)
 
 
 def _as_requests(fault: TransportFault, request: requests.PreparedRequest) -> requests.RequestException:
@@ -64,7 +63,7 @@ def _as_requests(fault: TransportFault, request: requests.PreparedRequest) -> re
 
 
 def _raise_as_requests(fault: TransportFault, request: requests.PreparedRequest) -> NoReturn:
-    """Raise what ``requests`` raises, from inside the handlers that it raises it from: the chain is part of it."""
+    """Raise what ``requests`` raises, from within the same handlers, to get the same chain of causes."""
     try:
         _raise_as_urllib3(fault, request)
     except ReadTimeoutError as exc:

@@ -1,6 +1,6 @@
-"""Serve a fake host on a loopback port, with real sockets and real faults.
+"""Serve a fake server on a loopback port, with real sockets and real faults.
 
-From a shell: ``python -m gitprovider.fakes.serve github --port 0`` prints the URL and the token, and ends with Ctrl+C.
+``python -m gitprovider.fakes.serve github --port 0`` prints the URL and the token. Ctrl+C ends it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import struct
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler
@@ -23,21 +23,22 @@ from io import BufferedIOBase
 from types import FrameType
 from typing import Any
 
-from gitprovider.fakes.faults import TransportFault
-from gitprovider.fakes.host import Host, Request, Response
+from gitprovider.fakes.github.server import FakeGitHub
+from gitprovider.fakes.gitlab.server import FakeGitLab
+from gitprovider.fakes.http import Host, Request, Response, TransportFault
 from gitprovider.local.forge import Forge
 
-STALL = 60.0  # seconds after which a "timeout" ends by itself, should the client never give up
+STALL = 60.0  # seconds after which a "timeout" ends if the client does not give up
 
 
 @contextmanager
 def serving(host: Host, *, port: int = 0, tls: ssl.SSLContext | None = None) -> Iterator[str]:
-    """Serve ``host`` on 127.0.0.1 while the block runs, and yield the URL, without a trailing slash.
+    """Serve ``host`` on 127.0.0.1 while the block runs, and yield the URL without a trailing slash.
 
     Args:
-        host: a fake, or a FaultyHost, whose transport faults really happen.
-        port: 0 takes a free one.
-        tls: the server's side of TLS; the URL is https then.
+        host: a fake server, or a FaultyHost, whose transport faults happen on the socket.
+        port: 0 takes a free port.
+        tls: the server's TLS context. The URL is https if it is given.
     """
     with _Server(host, port, tls) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
@@ -53,7 +54,7 @@ def serving(host: Host, *, port: int = 0, tls: ssl.SSLContext | None = None) -> 
 class _Server(socketserver.ThreadingTCPServer):
     allow_reuse_address = True
     request_queue_size = 256
-    # The block's end joins every connection's thread, so that none outlives the host that it answers from.
+    # The end of the block joins the thread of every connection: none outlives the host.
     daemon_threads = False
     block_on_close = True
 
@@ -74,7 +75,7 @@ class _Server(socketserver.ThreadingTCPServer):
             self._open.add(connection)
         try:
             if isinstance(connection, ssl.SSLSocket):
-                # In the connection's own thread: a client that never finishes its handshake holds up nobody else.
+                # In the connection's own thread: a client that never finishes its handshake does not block others.
                 connection.do_handshake()
             if not self.stopping.is_set():
                 super().finish_request(connection, client_address)
@@ -84,12 +85,12 @@ class _Server(socketserver.ThreadingTCPServer):
             connection.close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        # A client that hangs up is part of the play; anything else is a fault of the fake and must be seen.
+        # Clients are expected to hang up. Anything else is an error in the fake server and must be visible.
         if not isinstance(sys.exception(), ConnectionError | TimeoutError | ssl.SSLError):
             super().handle_error(request, client_address)
 
     def hang_up(self) -> None:
-        """End every kept-alive connection and every stall."""
+        """Close every kept-alive connection and end every stall."""
         self.stopping.set()
         with self._lock:
             for connection in self._open:
@@ -99,7 +100,7 @@ class _Server(socketserver.ThreadingTCPServer):
 
 
 class _Lines:
-    """Reads lines, and keeps the last one: a head that broke off ends with b"", which is not the empty line."""
+    """Reads lines and keeps the last one. A truncated head ends with b"", not with an empty line."""
 
     def __init__(self, stream: BufferedIOBase) -> None:
         self.stream = stream
@@ -112,14 +113,14 @@ class _Lines:
 
 class _Connection(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    wbufsize = -1  # one write per answer; together with TCP_NODELAY no answer waits for a delayed ACK
+    wbufsize = -1  # one write per response; with TCP_NODELAY, no response waits for a delayed ACK
     disable_nagle_algorithm = True
     server: _Server
 
     def parse_request(self) -> bool:
-        """Read a request's head; one that breaks off before its empty line is no request, and ends the connection."""
+        """Read the head of a request. A head without its empty line is not a request, and ends the connection."""
         lines = _Lines(self.rfile)
-        self.rfile = lines  # type: ignore[assignment]  # all that is asked of it meanwhile is readline
+        self.rfile = lines  # type: ignore[assignment]  # only readline is called on it meanwhile
         try:
             return super().parse_request() and lines.last in (b"\r\n", b"\n")
         finally:
@@ -133,7 +134,7 @@ class _Connection(BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(length)
         if len(body) < length:
-            self.close_connection = True  # no server acts on half a request
+            self.close_connection = True  # servers do not act on half a request
             return
         request = Request.of(self.command, self.path, dict(self.headers.items()), body, scheme=self.server.scheme)
         try:
@@ -142,20 +143,20 @@ class _Connection(BaseHTTPRequestHandler):
             self.close_connection = True
             self._break(fault)
 
-    do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = _serve  # noqa: N815 - http.server asks for these names
+    do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = _serve  # noqa: N815 - the names that http.server requires
 
-    def _send(self, answer: Response, *, cut: bool = False) -> None:
-        self.send_response_only(answer.status)
-        for name, value in answer.headers.items():
+    def _send(self, response: Response, *, cut: bool = False) -> None:
+        self.send_response_only(response.status)
+        for name, value in response.headers.items():
             self.send_header(name, value)
-        present = {name.lower() for name in answer.headers}
+        present = {name.lower() for name in response.headers}
         if "date" not in present:
             self.send_header("Date", formatdate(usegmt=True))
-        if answer.status >= 200 and answer.status not in (204, 304) and "content-length" not in present:
-            self.send_header("Content-Length", str(len(answer.body)))
+        if response.status >= 200 and response.status not in (204, 304) and "content-length" not in present:
+            self.send_header("Content-Length", str(len(response.body)))
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(answer.body[: len(answer.body) // 2] if cut else answer.body)
+            self.wfile.write(response.body[: len(response.body) // 2] if cut else response.body)
         self.wfile.flush()
 
     def _break(self, fault: TransportFault) -> None:
@@ -169,41 +170,25 @@ class _Connection(BaseHTTPRequestHandler):
             self.connection.close()
 
     def _stall(self) -> None:
-        """Say nothing until the client hangs up, the server stops, or STALL seconds have passed."""
+        """Send nothing until the client hangs up, the server stops, or STALL seconds have passed."""
         poller = select.poll()
         poller.register(self.connection, select.POLLIN)
         poller.poll(STALL * 1000)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name that http.server gives it
-        """Stay silent: the request log is the log."""
+        """Write nothing: the request log has every request."""
 
 
-def _github(root: str, token: str | None) -> tuple[Host, str]:
-    from gitprovider.fakes.github.server import FakeGitHub
-
-    forge = Forge(root, combine=FakeGitHub.combine)
-    fake = FakeGitHub(forge, token=token) if token else FakeGitHub(forge)
-    return fake, fake.token
-
-
-def _gitlab(root: str, token: str | None) -> tuple[Host, str]:
-    from gitprovider.fakes.gitlab.server import FakeGitLab, most_permissive
-
-    forge = Forge(root, combine=most_permissive)
-    fake = FakeGitLab(forge, token=token) if token else FakeGitLab(forge)
-    return fake, fake.token
-
-
-_FAKES = {"github": _github, "gitlab": _gitlab}
+_FAKES: Mapping[str, type[FakeGitHub] | type[FakeGitLab]] = {"github": FakeGitHub, "gitlab": FakeGitLab}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve one fake host until Ctrl+C or SIGTERM."""
+    """Serve one fake server until Ctrl+C or SIGTERM."""
     parser = argparse.ArgumentParser(prog="python -m gitprovider.fakes.serve", description=main.__doc__)
     parser.add_argument("host", choices=sorted(_FAKES))
-    parser.add_argument("--port", type=int, default=0, help="0 takes a free one")
-    parser.add_argument("--root", help="the forge's folder; without it, a temporary one, removed at the end")
-    parser.add_argument("--token", help="the token to accept; without it, the fake's own")
+    parser.add_argument("--port", type=int, default=0, help="0 takes a free port")
+    parser.add_argument("--root", help="the forge's directory; the default is a temporary one, removed at the end")
+    parser.add_argument("--token", help="the token to accept; the default is the fake server's own")
     given = parser.parse_args(arguments)
 
     stopped = threading.Event()
@@ -215,9 +200,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         signal.signal(signum, stop)
     with ExitStack() as stack:
         root = given.root or stack.enter_context(tempfile.TemporaryDirectory(prefix="gitprovider-"))
-        fake, token = _FAKES[given.host](root, given.token)
+        fake_type = _FAKES[given.host]
+        fake = fake_type(Forge(root, combine=fake_type.combine), **({"token": given.token} if given.token else {}))
         url = stack.enter_context(serving(fake, port=given.port))
-        sys.stdout.write(f"url: {url}\ntoken: {token}\n")
+        sys.stdout.write(f"url: {url}\ntoken: {fake.token}\n")
         sys.stdout.flush()
         stopped.wait()
     return 0

@@ -15,8 +15,8 @@ import pytest
 from gitprovider import Intent
 from gitprovider.fakes.faults import Fault, FaultScript, FaultyHost, RequestLog
 from gitprovider.fakes.github.server import FakeGitHub
-from gitprovider.fakes.gitlab.server import FakeGitLab, most_permissive
-from gitprovider.fakes.host import Host, Request, Response
+from gitprovider.fakes.gitlab.server import FakeGitLab
+from gitprovider.fakes.http import Host, Request, Response
 from gitprovider.fakes.serve import serving
 from gitprovider.local import Forge, LocalProvider
 
@@ -42,7 +42,7 @@ def served(host: str, forge: Forge, script: FaultScript | None = None) -> Iterat
 
 
 def forge_for(host: str, root: Path) -> Forge:
-    return Forge(root, combine=FakeGitHub.combine if host == "github" else most_permissive)
+    return Forge(root, combine=FakeGitHub.combine if host == "github" else FakeGitLab.combine)
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import gitprovider.fakes
-from gitprovider.fakes.host import Response
+from gitprovider.fakes.http import Response
 
 _TEXT = Path(gitprovider.fakes.__file__).with_name("facts.jsonl").read_text(encoding="utf-8")
 LINES = [json.loads(line) for line in _TEXT.splitlines()]

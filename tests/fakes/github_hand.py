@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gitprovider.fakes.github.server import FakeGitHub
-from gitprovider.fakes.host import Host, Request, Response
+from gitprovider.fakes.http import Host, Request, Response
 from tests.fakes import facts
 
 ORIGIN = "https://api.github.com"

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from githubkit.compat import GitHubModel
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from gitprovider.fakes.host import FakeServer, Request, Response
+from gitprovider.fakes.http import FakeServer, Request, Response
 
 # Before any model is made: a subclass takes its parent's configuration when it is.
 GitHubModel.model_config["extra"] = "forbid"

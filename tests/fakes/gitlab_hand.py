@@ -9,8 +9,8 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from gitprovider.fakes.faults import FaultyHost
-from gitprovider.fakes.gitlab.server import FakeGitLab, most_permissive
-from gitprovider.fakes.host import Request
+from gitprovider.fakes.gitlab.server import FakeGitLab
+from gitprovider.fakes.http import Request
 from gitprovider.local.forge import Forge
 
 ORIGIN = "https://gitlab.example.com"
@@ -116,4 +116,4 @@ class Hand:
 
 def a_hand(root: pathlib.Path, **options: Any) -> Hand:
     """A hand at a new fake over a new forge."""
-    return Hand(FakeGitLab(Forge(root / "forge", combine=most_permissive), **options))
+    return Hand(FakeGitLab(Forge(root / "forge", combine=FakeGitLab.combine), **options))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import gitprovider
-from gitprovider.fakes.github.answers import REFUSALS
+from gitprovider.fakes.github.responses import REFUSALS
 from tests.fakes.facts import FACTS, LINES
 
 _SOURCE = Path(gitprovider.__file__).parent

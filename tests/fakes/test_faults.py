@@ -8,8 +8,8 @@ from contextlib import suppress
 
 import pytest
 
-from gitprovider.fakes.faults import Fault, FaultKind, FaultScript, FaultyHost, TransportFault
-from gitprovider.fakes.host import Request, Response
+from gitprovider.fakes.faults import Fault, FaultKind, FaultScript, FaultyHost
+from gitprovider.fakes.http import Request, Response, TransportFault
 
 
 class Counter:

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from gitprovider.fakes.github.rules import KEY as RULESETS
-from gitprovider.fakes.github.server import App, FakeGitHub
+from gitprovider.fakes.github.routes import ROUTES
+from gitprovider.fakes.github.rulesets import KEY as RULESETS
+from gitprovider.fakes.github.server import App
 from gitprovider.models import BranchProtection, Visibility
 from tests.fakes.github_hand import ORIGIN, PROTECTION, REVIEWS, Hand, encoded
 
@@ -906,7 +907,7 @@ def test_the_endpoint_of_a_request_is_its_template(hub: Hand) -> None:
 
 def test_every_route_names_its_documentation() -> None:
     """A refusal's documentation_url is the endpoint's own."""
-    bare = [route for route in FakeGitHub.templates() if "#" not in FakeGitHub._docs(*route)]
+    bare = [route for route in ROUTES.table if "#" not in route.docs]
 
     assert bare == []
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gitprovider.fakes.github.rules import KEY as RULESETS
+from gitprovider.fakes.github.rulesets import KEY as RULESETS
 from gitprovider.models import BranchProtection
 from tests.fakes.github_hand import ORIGIN, PROTECTION, Hand
 

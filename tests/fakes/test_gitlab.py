@@ -13,8 +13,9 @@ import pytest
 import responses
 
 from gitprovider.fakes.faults import Fault
-from gitprovider.fakes.gitlab import answers as gitlab_answers
-from gitprovider.fakes.gitlab.server import GRAPHQL, ROUTES, FakeGitLab
+from gitprovider.fakes.gitlab import responses as gitlab_responses
+from gitprovider.fakes.gitlab.routes import ROUTES
+from gitprovider.fakes.gitlab.server import GRAPHQL, FakeGitLab
 from gitprovider.fakes.mount import mount
 from gitprovider.fakes.serve import serving
 from tests.fakes.facts import FACTS
@@ -137,7 +138,7 @@ def test_every_route_names_its_endpoint_for_the_request_log(hand: Hand) -> None:
 
     endpoints = [entry.endpoint for entry in hand.host.request_log.entries]
     assert endpoints == ["/projects/{project}/repository/branches/{branch}", GRAPHQL, ""]
-    assert len(ROUTES.templates()) == len(set(ROUTES.templates()))
+    assert len(ROUTES.table) == len({(route.method, route.template) for route in ROUTES.table})
 
 
 def test_every_answer_carries_the_request_s_id_and_the_rate_limit(tmp_path: pathlib.Path) -> None:
@@ -463,7 +464,7 @@ def test_no_request_makes_the_fake_fall_over(hand: Hand, junk: Any) -> None:
     parts["namespace"] = "acme"
 
     junk_everywhere = dict.fromkeys(PARAMETERS, junk)
-    for method, template in ROUTES.templates():
+    for method, template, *_ in ROUTES.table:
         path = re.sub(r"\{(\w+)\}", lambda match: parts[match[1]], template)
         if method != "DELETE":
             answer = hand.send(method, path, junk_everywhere)
@@ -602,15 +603,15 @@ def test_branches_are_deleted_but_for_the_default_one(hand: Hand) -> None:
 @pytest.mark.parametrize(
     ("canned", "status", "kind", "asked"),
     [
-        (gitlab_answers.APPLICATION_LIMIT, 429, "application/json", "60"),
-        (gitlab_answers.RACK_ATTACK, 429, "text/plain", "42"),
-        (gitlab_answers.IP_BLOCK, 403, "text/plain", None),
-        (gitlab_answers.BAD_GATEWAY, 502, "text/html; charset=utf-8", None),
-        (gitlab_answers.SIGN_IN_PAGE, 200, "text/html; charset=utf-8", None),
-        (gitlab_answers.SERVER_ERROR, 500, "application/json", None),
-        (gitlab_answers.REPOSITORY_NOT_CREATED, 400, "application/json", None),
-        (gitlab_answers.EMPTY_ACCEPTED, 202, "application/json", None),
-        (gitlab_answers.URI_TOO_LARGE, 414, "text/html", None),
+        (gitlab_responses.APPLICATION_LIMIT, 429, "application/json", "60"),
+        (gitlab_responses.RACK_ATTACK, 429, "text/plain", "42"),
+        (gitlab_responses.IP_BLOCK, 403, "text/plain", None),
+        (gitlab_responses.BAD_GATEWAY, 502, "text/html; charset=utf-8", None),
+        (gitlab_responses.SIGN_IN_PAGE, 200, "text/html; charset=utf-8", None),
+        (gitlab_responses.SERVER_ERROR, 500, "application/json", None),
+        (gitlab_responses.REPOSITORY_NOT_CREATED, 400, "application/json", None),
+        (gitlab_responses.EMPTY_ACCEPTED, 202, "application/json", None),
+        (gitlab_responses.URI_TOO_LARGE, 414, "text/html", None),
     ],
 )
 def test_a_fault_script_can_play_what_stands_before_gitlab(
@@ -631,7 +632,7 @@ def test_a_fault_script_can_play_what_stands_before_gitlab(
 
 def test_the_two_rate_limits_differ_in_what_the_headers_say() -> None:
     """GL-X-05: the application's shows the other limiter's headers, which has plenty left."""
-    application, rack = gitlab_answers.APPLICATION_LIMIT, gitlab_answers.RACK_ATTACK
+    application, rack = gitlab_responses.APPLICATION_LIMIT, gitlab_responses.RACK_ATTACK
 
     assert json.loads(application.body)["message"]["error"].startswith("This endpoint has been requested too many")
     assert application.headers["RateLimit-Remaining"] != "0"

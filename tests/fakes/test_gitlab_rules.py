@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gitprovider.fakes.gitlab.server import GroupRule, most_permissive
+from gitprovider.fakes.gitlab.server import FakeGitLab, GroupRule
 from gitprovider.local.database import Rule
 from gitprovider.models import BranchProtection
 from tests.fakes.gitlab_hand import REPO, Hand, Said, a_hand
@@ -257,7 +257,7 @@ def test_rules_add_up_to_the_laxest_of_each_field() -> None:
     lax = _rule(2, required_checks=("b", "c"), block_force_push=False)
     unlocked = _rule(3, require_pull_request=False)
 
-    both, all_three = most_permissive([strict, lax]), most_permissive([strict, lax, unlocked])
+    both, all_three = FakeGitLab.combine([strict, lax]), FakeGitLab.combine([strict, lax, unlocked])
 
     assert both == BranchProtection(
         required_approvals=0, required_checks=("b",), require_code_owner_review=True, block_force_push=False
@@ -269,7 +269,7 @@ def test_one_rule_is_what_it_says() -> None:
     """The combination of one is that one."""
     rule = _rule(1, required_approvals=2, block_deletion=True)
 
-    assert most_permissive([rule]) == rule.protection
+    assert FakeGitLab.combine([rule]) == rule.protection
 
 
 # the forge's rules and the fake's are the same

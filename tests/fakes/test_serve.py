@@ -14,7 +14,7 @@ import pytest
 import requests
 
 from gitprovider.fakes.faults import Fault, FaultScript, FaultyHost
-from gitprovider.fakes.host import Request, Response
+from gitprovider.fakes.http import Request, Response
 from gitprovider.fakes.serve import serving
 from gitprovider.local.forge import Forge
 from tests.fakes.test_faults import Counter

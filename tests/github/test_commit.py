@@ -27,7 +27,7 @@ from gitprovider import (
 from gitprovider._core.edits import blob_sha
 from gitprovider.contract import TreeEntry
 from gitprovider.fakes.faults import Fault
-from gitprovider.fakes.host import Request, Response
+from gitprovider.fakes.http import Request, Response
 from gitprovider.github import entries
 from gitprovider.models import FileChange
 from tests.github.hub import REPO, Hub, running

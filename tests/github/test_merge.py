@@ -22,7 +22,7 @@ from gitprovider import (
     UnexpectedResponseError,
 )
 from gitprovider.fakes.faults import Fault
-from gitprovider.fakes.host import Request, Response
+from gitprovider.fakes.http import Request, Response
 from tests.github.hub import REPO, Hub
 
 PULL, MERGE = "GET /pulls/{number}", "PUT /pulls/{number}/merge"

@@ -22,7 +22,7 @@ from gitprovider.errors import (
     ProviderUnavailableError,
     RepoMovedError,
 )
-from gitprovider.fakes.host import Request, Response
+from gitprovider.fakes.http import Request, Response
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.gitlab.actions import Touched, encoded, plan, queries
 from gitprovider.models import Author, BranchProtection, Commit, DeleteFile, FileChange, MoveFile, PutFile

@@ -20,7 +20,7 @@ from gitprovider.errors import (
     ProviderUnavailableError,
     RepoMovedError,
 )
-from gitprovider.fakes.gitlab.answers import REPOSITORY_NOT_CREATED
+from gitprovider.fakes.gitlab.responses import REPOSITORY_NOT_CREATED
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.models import BranchProtection, PutFile, Repo, Visibility
 from tests.gitlab.world import REPO, TOKEN, World

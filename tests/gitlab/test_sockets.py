@@ -12,7 +12,7 @@ import pytest
 
 from gitprovider.errors import Outcome, ProviderUnavailableError, UnexpectedResponseError
 from gitprovider.fakes.faults import Fault, FaultScript, FaultyHost, RequestLog
-from gitprovider.fakes.gitlab.server import FakeGitLab, most_permissive
+from gitprovider.fakes.gitlab.server import FakeGitLab
 from gitprovider.fakes.serve import serving
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.local import Forge
@@ -27,7 +27,7 @@ class Wire:
     """A fake on a loopback port."""
 
     def __init__(self, root: Path, base: str = "https://gitlab.com", **knobs: Any) -> None:
-        self.forge = Forge(root, combine=most_permissive)
+        self.forge = Forge(root, combine=FakeGitLab.combine)
         self.forge.create_repo(REPO, auto_init=True)
         self.fake = FakeGitLab(self.forge, token=TOKEN, base=base, **knobs)
         self.script, self.request_log = FaultScript(), RequestLog()

@@ -14,7 +14,7 @@ import pytest
 
 from gitprovider import NotFoundError, PutFile
 from gitprovider.fakes.faults import FaultyHost, RequestLog
-from gitprovider.fakes.gitlab.server import FakeGitLab, most_permissive
+from gitprovider.fakes.gitlab.server import FakeGitLab
 from gitprovider.fakes.serve import serving
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.local import Forge
@@ -27,7 +27,7 @@ ROUNDS = 8  # four operations a round and thread: 1,024 in all
 @contextmanager
 def a_provider(root: Path, repositories: int) -> Iterator[tuple[GitLabProvider, RequestLog]]:
     """Repositories r0, r1, … on a loopback port: sockets are what threads and forks could share."""
-    forge = Forge(root, combine=most_permissive)
+    forge = Forge(root, combine=FakeGitLab.combine)
     for number in range(repositories):
         forge.create_repo(f"acme/r{number}", auto_init=True)
     request_log = RequestLog()

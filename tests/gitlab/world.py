@@ -9,7 +9,7 @@ from typing import Any
 import responses
 
 from gitprovider.fakes.faults import Fault, FaultScript, FaultyHost, RecordedRequest, RequestLog
-from gitprovider.fakes.gitlab.server import FakeGitLab, most_permissive
+from gitprovider.fakes.gitlab.server import FakeGitLab
 from gitprovider.fakes.mount import mount
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.local import Forge
@@ -44,7 +44,7 @@ class World:
 
     def __init__(self, root: Path, rsps: responses.RequestsMock, *, url: str = URL, **knobs: Any) -> None:
         made_before = root.exists()
-        self.forge = Forge(root, combine=most_permissive)
+        self.forge = Forge(root, combine=FakeGitLab.combine)
         self.fake = FakeGitLab(self.forge, token=TOKEN, base=url, **knobs)
         self.script = FaultScript()
         self.request_log = RequestLog()

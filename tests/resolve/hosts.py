@@ -13,10 +13,10 @@ import responses
 
 from gitprovider import GitProviderError, Outcome, ProviderUnavailableError, RetryOptions, TreeEntry
 from gitprovider.contract import InspectableProvider
-from gitprovider.fakes.faults import Fault, FaultyHost, TransportFault
+from gitprovider.fakes.faults import Fault, FaultyHost
 from gitprovider.fakes.github.server import FakeGitHub
-from gitprovider.fakes.gitlab.server import FakeGitLab, most_permissive
-from gitprovider.fakes.host import FakeServer, Request, Response
+from gitprovider.fakes.gitlab.server import FakeGitLab
+from gitprovider.fakes.http import FakeServer, Request, Response, TransportFault
 from gitprovider.fakes.mount import mount
 from gitprovider.github import GitHubProvider
 from gitprovider.gitlab import GitLabProvider
@@ -216,7 +216,7 @@ def fake_of(kind: Kind, root: Path, **knobs: Any) -> tuple[Forge, FakeServer, st
         forge = Forge(root, combine=FakeGitHub.combine)
         github = FakeGitHub(forge, **knobs)
         return forge, github, github.token, github.base
-    forge = Forge(root, combine=most_permissive)
+    forge = Forge(root, combine=FakeGitLab.combine)
     gitlab = FakeGitLab(forge, **knobs)
     return forge, gitlab, gitlab.token, "https://gitlab.com"
 

@@ -14,7 +14,7 @@ import responses
 from gitprovider import BootstrapReport, PullRequestState, bootstrap
 from gitprovider.contract import InspectableProvider
 from gitprovider.fakes.faults import FaultyHost, RequestLog
-from gitprovider.fakes.host import FakeServer, Request, Response
+from gitprovider.fakes.http import FakeServer, Request, Response
 from gitprovider.fakes.mount import mount
 from gitprovider.local import Forge
 from tests.resolve.hosts import Kind, fake_of, provider_of, tree_of

@@ -16,7 +16,7 @@ import pytest
 
 from gitprovider.fakes.faults import FaultScript, FaultyHost, RequestLog
 from gitprovider.fakes.github.server import FakeGitHub
-from gitprovider.fakes.gitlab.server import FakeGitLab, most_permissive
+from gitprovider.fakes.gitlab.server import FakeGitLab
 from gitprovider.fakes.serve import serving
 from gitprovider.local import Forge
 
@@ -46,7 +46,7 @@ def backend(name: str, root: pathlib.Path) -> Iterator[Backend]:
         forge = Forge(root / "forge", combine=FakeGitHub.combine)
         fake = FakeGitHub(forge, token=TOKEN, rate_limit=1_000_000)  # an hour's 5,000 would end the load, not test it
     else:
-        forge = Forge(root / "forge", combine=most_permissive)
+        forge = Forge(root / "forge", combine=FakeGitLab.combine)
         fake = FakeGitLab(forge, token=TOKEN)
     request_log, script = RequestLog(), FaultScript()
     with serving(FaultyHost(fake, request_log, script)) as url:

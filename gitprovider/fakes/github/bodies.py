@@ -1,4 +1,4 @@
-"""GitHub's bodies, with the keys that api.github.com sends (version 2022-11-28)."""
+"""The JSON bodies of GitHub's REST API, with the keys that api.github.com sends (version 2022-11-28)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ _REPO_URLS = {
     "teams_url": "/teams",
     "trees_url": "/git/trees{/sha}",
 }
-# A repository's settings that the fake obeys or shows, as a new repository has them.
+_COUNTS = ["forks", "forks_count", "open_issues", "open_issues_count", "stargazers_count", "watchers", "watchers_count"]
+# The settings of a new repository that the fake server uses or shows.
 SETTINGS: Mapping[str, Any] = {
     "allow_auto_merge": False,
     "allow_merge_commit": True,
@@ -92,47 +93,58 @@ _STATES = {
 
 
 def setting(record: RepoRecord, name: str) -> Any:
-    """One of a repository's SETTINGS."""
+    """A repository's setting, or its default."""
     return record.settings.get(name, SETTINGS[name])
 
 
 def is_private(record: RepoRecord) -> bool:
-    """Whether not everybody may see it."""
+    """Whether the repository is not public."""
     return record.visibility is not Visibility.PUBLIC
 
 
 def stamp(time: datetime) -> str:
-    """A time as GitHub writes it: ``2024-03-22T23:35:17Z``."""
+    """A time in GitHub's format: ``2024-03-22T23:35:17Z``."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def account_id(login: str) -> int:
-    """An id that is the same for the same login, in any process."""
+    """The id of an account. It is the same in every process."""
     return zlib.crc32(login.lower().encode()) % 90_000_000 + 1
 
 
 def node_id(prefix: str, *parts: object) -> str:
-    """An opaque id of GraphQL's."""
+    """An opaque GraphQL id."""
     text = "/".join(str(part) for part in parts)
     return f"{prefix}_{base64.urlsafe_b64encode(text.encode()).decode().rstrip('=')}"
 
 
+def _profile(login: str, since: datetime) -> Body:
+    return {
+        "name": login,
+        **dict.fromkeys(("company", "location", "email", "twitter_username")),
+        "blog": "",
+        **dict.fromkeys(("public_repos", "public_gists", "followers", "following"), 0),
+        "created_at": stamp(since),
+        "updated_at": stamp(since),
+    }
+
+
 @dataclass(frozen=True, slots=True)
 class Mergeability:
-    """What GitHub knows of a pull request's merge: nothing while it computes."""
+    """Whether a pull request can be merged. Nothing is known until GitHub has computed it."""
 
     computed: bool
     reason: NotMergeableReason | None = None
 
     def body(self, record: PullRecord) -> Body:
-        """The keys that tell it."""
+        """The keys of the pull request's body."""
         if not self.computed or record.state is not PullRequestState.OPEN:
             return {"mergeable": None, "mergeable_state": "unknown", "rebaseable": None}
         merges = self.reason is not NotMergeableReason.CONFLICT
         return {"mergeable": merges, "mergeable_state": _STATES.get(self.reason, "blocked"), "rebaseable": merges}
 
     def merge_commit_sha(self, record: PullRecord) -> str | None:
-        """Of an open pull request GitHub shows the commit of a trial merge, which is on no branch."""
+        """The merge commit. For an open pull request, GitHub shows a trial merge that is on no branch."""
         if record.state is PullRequestState.MERGED:
             return record.merge_commit_sha
         if not self.computed or self.reason is NotMergeableReason.CONFLICT:
@@ -145,7 +157,7 @@ class Bodies:
 
     Args:
         api: the API's root, such as ``https://api.github.com``.
-        web: where people go.
+        web: the root of the web pages.
         orgs: the logins that are organizations.
     """
 
@@ -161,7 +173,7 @@ class Bodies:
         return login.lower() in {org.lower() for org in self.orgs}
 
     def account(self, login: str) -> Body:
-        """A user or organization, as it stands inside other bodies."""
+        """A user or organization inside other bodies."""
         url = f"{self.api}/users/{login}"
         kind = "Organization" if self.is_org(login) else "User"
         return {
@@ -179,27 +191,16 @@ class Bodies:
         }
 
     def user(self, login: str, since: datetime) -> Body:
-        """A user as everybody may see it."""
+        """A user, as everybody sees it."""
         return {
             **self.account(login),
-            "name": login,
-            "company": None,
-            "blog": "",
-            "location": None,
-            "email": None,
+            **_profile(login, since),
             "hireable": None,
             "bio": None,
-            "twitter_username": None,
-            "public_repos": 0,
-            "public_gists": 0,
-            "followers": 0,
-            "following": 0,
-            "created_at": stamp(since),
-            "updated_at": stamp(since),
         }
 
     def own_user(self, login: str, since: datetime) -> Body:
-        """A user as it may see itself."""
+        """A user, as it sees itself."""
         return {
             **self.user(login, since),
             "private_gists": 0,
@@ -212,7 +213,7 @@ class Bodies:
         }
 
     def organization(self, login: str, since: datetime) -> Body:
-        """An organization as everybody may see it."""
+        """An organization, as everybody sees it."""
         url = f"{self.api}/orgs/{login}"
         return {
             "login": login,
@@ -227,22 +228,11 @@ class Bodies:
             "public_members_url": f"{url}/public_members{{/member}}",
             "avatar_url": f"{self.web}/avatars/{login}",
             "description": "",
-            "name": login,
-            "company": None,
-            "blog": "",
-            "location": None,
-            "email": None,
-            "twitter_username": None,
+            **_profile(login, since),
             "is_verified": False,
             "has_organization_projects": True,
             "has_repository_projects": True,
-            "public_repos": 0,
-            "public_gists": 0,
-            "followers": 0,
-            "following": 0,
             "html_url": f"{self.web}/{login}",
-            "created_at": stamp(since),
-            "updated_at": stamp(since),
             "archived_at": None,
             "type": "Organization",
         }
@@ -275,15 +265,15 @@ class Bodies:
     # Repositories
 
     def url(self, record: RepoRecord) -> str:
-        """Where the API has the repository."""
+        """The repository's URL in the API."""
         return f"{self.api}/repos/{record.path}"
 
     def page_url(self, record: RepoRecord) -> str:
-        """Where people see it."""
+        """The repository's web page."""
         return f"{self.web}/{record.path}"
 
     def inner_repo(self, record: RepoRecord) -> Body:
-        """A repository, as it stands inside a pull request."""
+        """A repository inside a pull request."""
         url, page = self.url(record), self.page_url(record)
         owner, name = record.path.split("/", 1)
         host = self.web.split("://", 1)[1]
@@ -314,15 +304,9 @@ class Bodies:
             "disabled": False,
             "visibility": record.visibility.value,
             "default_branch": record.default_branch,
-            # Computed much later, and 0 until then: it does not tell an empty repository from one with commits.
+            # GitHub computes it much later. It does not distinguish an empty repository from one with commits.
             "size": 0,
-            "forks": 0,
-            "forks_count": 0,
-            "open_issues": 0,
-            "open_issues_count": 0,
-            "stargazers_count": 0,
-            "watchers": 0,
-            "watchers_count": 0,
+            **dict.fromkeys(_COUNTS, 0),
             "has_discussions": False,
             "has_downloads": True,
             "has_issues": True,
@@ -337,7 +321,7 @@ class Bodies:
         }
 
     def repo(self, record: RepoRecord, *, admin: bool, anonymous: bool = False) -> Body:
-        """A repository by itself. Only those who may push see its merge settings."""
+        """A repository. Only callers who may push see its merge settings."""
         owner = record.path.split("/", 1)[0]
         organization = {"organization": self.account(owner), "custom_properties": {}} if self.is_org(owner) else {}
         rights = {"admin": admin, "maintain": admin, "push": True, "triage": True, "pull": True}
@@ -353,7 +337,7 @@ class Bodies:
     # Git
 
     def ref(self, record: RepoRecord, name: str, sha: str) -> Body:
-        """A branch as a ref; ``name`` is ``refs/heads/…``."""
+        """A branch as a ref. ``name`` is ``refs/heads/…``."""
         url = self.url(record)
         return {
             "ref": name,
@@ -384,55 +368,43 @@ class Bodies:
         }
 
     def git_commit(self, record: RepoRecord, commit: CommitRecord) -> Body:
-        """A commit as the Git data API has it."""
-        url, page = f"{self.url(record)}/git/commits", f"{self.page_url(record)}/commit"
-        return {
-            "sha": commit.sha,
-            "node_id": node_id("C", record.id, commit.sha),
-            "url": f"{url}/{commit.sha}",
-            "html_url": f"{page}/{commit.sha}",
-            **self._commit_core(record, commit),
-            "parents": [{"sha": sha, "url": f"{url}/{sha}", "html_url": f"{page}/{sha}"} for sha in commit.parents],
-        }
+        """A commit in the Git data API."""
+        return {**self._commit_frame(record, commit, "git/commits"), **self._commit_core(record, commit)}
 
     def commit(self, record: RepoRecord, commit: CommitRecord) -> Body:
-        """A commit as the rest of the API has it."""
-        url, page = f"{self.url(record)}/commits", f"{self.page_url(record)}/commit"
+        """A commit in the rest of the API."""
+        frame = self._commit_frame(record, commit, "commits")
         core = {
             **self._commit_core(record, commit),
             "url": f"{self.url(record)}/git/commits/{commit.sha}",
             "comment_count": 0,
         }
+        comments = f"{frame['url']}/comments"
+        return {**frame, "commit": core, "comments_url": comments, "author": None, "committer": None}
+
+    def _commit_frame(self, record: RepoRecord, commit: CommitRecord, place: str) -> Body:
+        url, page = f"{self.url(record)}/{place}", f"{self.page_url(record)}/commit"
         return {
             "sha": commit.sha,
             "node_id": node_id("C", record.id, commit.sha),
-            "commit": core,
             "url": f"{url}/{commit.sha}",
             "html_url": f"{page}/{commit.sha}",
-            "comments_url": f"{url}/{commit.sha}/comments",
-            "author": None,
-            "committer": None,
             "parents": [{"sha": sha, "url": f"{url}/{sha}", "html_url": f"{page}/{sha}"} for sha in commit.parents],
         }
 
     def _commit_core(self, record: RepoRecord, commit: CommitRecord) -> Body:
         person = {"name": commit.author_name, "email": commit.author_email, "date": stamp(commit.time)}
+        unsigned = dict.fromkeys(("signature", "payload", "verified_at"))
         return {
             "message": commit.message,
             "author": person,
             "committer": person,
             "tree": {"sha": commit.tree, "url": f"{self.url(record)}/git/trees/{commit.tree}"},
-            "verification": {
-                "verified": False,
-                "reason": "unsigned",
-                "signature": None,
-                "payload": None,
-                "verified_at": None,
-            },
+            "verification": {"verified": False, "reason": "unsigned", **unsigned},
         }
 
     def comparison(self, record: RepoRecord, base: str, head: str, *, ahead: int, behind: int) -> Body:
-        """How a head stands to a base, without the commits and files of it."""
+        """A head compared to a base, without the commits and files."""
         page, these = f"{self.page_url(record)}/compare", f"{quote(base)}...{quote(head)}"
         status = {
             (False, False): "identical",
@@ -469,7 +441,7 @@ class Bodies:
         return body if change.previous is None else {**body, "previous_filename": change.previous}
 
     def content(self, record: RepoRecord, branch: str, path: str, sha: str, size: int) -> Body:
-        """A file, as the contents API shows one that it has just written."""
+        """A file that the contents API has written."""
         encoded, at = quote(path), quote(branch, safe="")
         url = f"{self.url(record)}/contents/{encoded}?ref={at}"
         git = f"{self.url(record)}/git/blobs/{sha}"
@@ -490,7 +462,7 @@ class Bodies:
     # Pull requests
 
     def label(self, record: RepoRecord, name: str) -> Body:
-        """A label; one that did not exist was made, in grey."""
+        """A label. GitHub creates a missing label, in grey."""
         return {
             "id": account_id(f"{record.id}/{name}"),
             "node_id": node_id("LA", record.id, name),
@@ -503,7 +475,7 @@ class Bodies:
         }
 
     def simple_pull(self, record: RepoRecord, pull: PullRecord, author: str, merge: Mergeability) -> Body:
-        """A pull request as it stands in a list."""
+        """A pull request in a list."""
         url, page, number = self.url(record), self.page_url(record), pull.number
         since = stamp(pull.created_at)
         closed_at = None if pull.state is PullRequestState.OPEN else pull.settings.get("closed_at", since)
@@ -566,7 +538,7 @@ class Bodies:
         commits: int,
         files: Sequence[Change],
     ) -> Body:
-        """A pull request by itself."""
+        """A pull request."""
         merged = pull.state is PullRequestState.MERGED
         return {
             **self.simple_pull(record, pull, author, merge),

@@ -1,25 +1,23 @@
-"""One request on its way through the GitHub fake: who asks, about which repository, with what body."""
+"""One request to the fake GitHub: its caller, its repository and its body."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gitprovider.fakes.github.answers import Refusal, typed
 from gitprovider.fakes.github.bodies import Bodies
-from gitprovider.fakes.host import Request
+from gitprovider.fakes.github.responses import Refusal, not_supplied, typed
+from gitprovider.fakes.github.state import App, State
+from gitprovider.fakes.http import Request
 from gitprovider.local.database import RepoRecord
 from gitprovider.local.forge import Forge
 from gitprovider.models import BranchProtection
 
-if TYPE_CHECKING:
-    from gitprovider.fakes.github.server import FakeGitHub
-
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks.
+    """Who sent a request.
 
     Attributes:
         kind: ``user``; ``installation`` (of an App, with its token); ``app`` (with its signed claim); ``anonymous``.
@@ -32,13 +30,13 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request with what the fake has found out about it.
+    """What a handler gets: the request and what the server knows about it.
 
     Attributes:
-        found: the repository that the path names; None where it names none.
+        found: the repository that the path names, or None if it names none.
     """
 
-    fake: FakeGitHub
+    state: State
     request: Request
     caller: Caller
     bodies: Bodies
@@ -46,8 +44,8 @@ class Call:
 
     @property
     def forge(self) -> Forge:
-        """The host behind the fake."""
-        return self.fake.forge
+        """The forge that stores the repositories."""
+        return self.state.forge
 
     @property
     def record(self) -> RepoRecord:
@@ -57,7 +55,7 @@ class Call:
 
     @property
     def path(self) -> str:
-        """The repository's full path, as it is spelled."""
+        """The repository's full path, in its own spelling."""
         return self.record.path
 
     @property
@@ -65,15 +63,31 @@ class Call:
         """The first part of the path."""
         return self.path.split("/", 1)[0]
 
+    @property
+    def app(self) -> App:
+        """The App that calls.
+
+        Raises:
+            Refusal: the caller has no JSON web token of the App.
+        """
+        if self.caller.kind != "app" or self.state.app is None:
+            raise Refusal("gh-bad-jwt")
+        return self.state.app
+
+    @property
+    def by_id(self) -> str:
+        """The repository's URL by its id, which the links of pages use."""
+        return f"{self.bodies.api}/repositories/{self.record.id}"
+
     def bypasses(self, protection: BranchProtection | None) -> bool:
-        """Whether protection does not bind the caller: an administrator, unless it is enforced for those too."""
-        return self.fake.admin and (protection is None or not protection.enforce_admins)
+        """Whether the caller bypasses protection, as administrators do unless it is enforced for them."""
+        return self.state.admin and (protection is None or not protection.enforce_admins)
 
     def json(self) -> Any:
         """The body.
 
         Raises:
-            Refusal: it is no JSON.
+            Refusal: the body is not JSON.
         """
         try:
             return self.request.json()
@@ -81,17 +95,16 @@ class Call:
             raise Refusal("gh-not-json") from None
 
     def fields(self, required: Mapping[str, type], optional: Mapping[str, type] | None = None) -> dict[str, Any]:
-        """The body's fields, with the types they must have; an optional one may be null. Others stay as they are.
+        """The body's fields, checked for their types. An optional field may be null; other fields are not checked.
 
         Raises:
-            Refusal: no JSON object, a required field is absent, or a field has another type.
+            Refusal: the body is not an object, a required field is absent, or a field has another type.
         """
         body = self.json()
         if not isinstance(body, dict):
             raise Refusal("gh-not-object")
         if absent := [name for name in sorted(required) if name not in body]:
-            names = ", ".join(f'"{name}"' for name in absent)
-            raise Refusal("gh-not-supplied", names=names, verb="wasn't" if len(absent) == 1 else "weren't")
+            raise not_supplied("gh-not-supplied", absent)
         for name, kind in {**(optional or {}), **required}.items():
             value = body.get(name)
             if value is not None or name in required:

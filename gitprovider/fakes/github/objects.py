@@ -1,4 +1,4 @@
-"""Reads of a repository's Git objects that only GitHub's answers need: trees by level, comparisons, file changes."""
+"""Reads of Git objects that only GitHub's responses need: trees, comparisons and file changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STATUS = {
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """An entry of a tree; ``size`` is a blob's, in bytes."""
+    """An entry of a tree. ``size`` is a blob's size in bytes."""
 
     path: str
     mode: str
@@ -47,11 +47,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How a head stands to a base.
+    """A head compared to a base.
 
     Attributes:
         behind: how many commits only the base has.
-        commits: those that only the head has, oldest first.
+        commits: the commits that only the head has, oldest first.
     """
 
     merge_base: str
@@ -62,12 +62,12 @@ class Comparison:
 def is_empty(record: RepoRecord) -> bool:
     """Whether the repository has no branch."""
     with opened(record.git_dir, record.path) as repository:
-        # The default branch first: listing thousands of refs takes far longer than reading one.
+        # The default branch is read first: listing thousands of refs takes much longer.
         return repository.head(record.default_branch) is None and not repository.has_branches()
 
 
 def tree_of(record: RepoRecord, name: str) -> str | None:
-    """The sha of the tree that a tree's or commit's sha, or a branch's name, leads to; None when there is none."""
+    """The sha of the tree of a branch, a commit or a tag, or of a tree itself; None if there is none."""
     with opened(record.git_dir, record.path) as repository:
         found = repository.find(repository.head(name) or name) if repository.head(name) or is_sha(name) else None
         tree = found.peel(pygit2.Tree) if isinstance(found, pygit2.Commit | pygit2.Tag | pygit2.Tree) else None
@@ -75,7 +75,7 @@ def tree_of(record: RepoRecord, name: str) -> str | None:
 
 
 def is_kind(record: RepoRecord, sha: object, kind: str) -> bool:
-    """Whether ``sha`` is the full sha of an object of this kind: ``blob``, ``tree`` or ``commit``."""
+    """Whether ``sha`` is the full sha of a ``blob``, ``tree`` or ``commit``."""
     if not isinstance(sha, str) or not is_sha(sha):
         return False
     with opened(record.git_dir, record.path) as repository:
@@ -84,13 +84,13 @@ def is_kind(record: RepoRecord, sha: object, kind: str) -> bool:
 
 
 def items(record: RepoRecord, tree: str, *, recursive: bool) -> list[Item]:
-    """The entries of a tree in Git's order, a directory before what is in it."""
+    """The entries of a tree in Git's order, each directory before its entries."""
     with opened(record.git_dir, record.path) as repository:
         return list(_walk(repository, repository.own(pygit2.Oid(hex=tree)), "", recursive))
 
 
 def compare(record: RepoRecord, base: str, head: str) -> Comparison | None:
-    """Compare two commits; None when they have no common ancestor."""
+    """Compare two commits. Return None if they have no common ancestor."""
     with opened(record.git_dir, record.path) as repository:
         merge_base = repository.merge_base(base, head)
         if merge_base is None:
@@ -100,7 +100,7 @@ def compare(record: RepoRecord, base: str, head: str) -> Comparison | None:
 
 
 def changes(record: RepoRecord, old: str | None, new: str) -> list[Change]:
-    """The files that differ between two commits; None stands for the empty tree."""
+    """The files that differ between two commits. None stands for the empty tree."""
     with opened(record.git_dir, record.path) as repository:
         after = repository.own(pygit2.Oid(hex=new)).peel(pygit2.Tree)
         if old is None:
@@ -130,7 +130,7 @@ def _change(patch: Any) -> Change:
 def _walk(repository: BareRepository, tree: Any, prefix: str, recursive: bool) -> Iterator[Item]:
     for entry in tree:
         path = prefix + entry.raw_name.decode(errors="replace")
-        # A submodule's commit is not in this repository: only what must be there is loaded.
+        # The commit of a submodule is not in this repository, and is not loaded.
         below = repository.own(entry.id) if entry.filemode != FileMode.COMMIT else None
         size = below.size if isinstance(below, pygit2.Blob) else None
         yield Item(path, f"{int(entry.filemode):06o}", entry.type_str, str(entry.id), size)

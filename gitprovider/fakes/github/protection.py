@@ -1,16 +1,20 @@
-"""Classic branch protection: GitHub's request, what a rule of the forge keeps of it, and GitHub's answer."""
+"""Classic branch protection: its endpoints, and how a rule of the forge stores a request."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
-from gitprovider.fakes.github.answers import Refusal, typed
+from gitprovider.fakes.github.bodies import Body, is_private, setting
+from gitprovider.fakes.github.call import Call
+from gitprovider.fakes.github.responses import Refusal, not_supplied, reply, typed
+from gitprovider.fakes.http import Response
 from gitprovider.local.database import Rule
 from gitprovider.models import BranchProtection
 
-# In a rule's settings the request stands under this key, every part of it spelled out.
-KEY = "github"
+# The key of the complete request in a rule's settings.
+_KEY = "github"
 _REQUIRED = ("required_status_checks", "enforce_admins", "required_pull_request_reviews", "restrictions")
 _FLAGS = (
     "required_linear_history",
@@ -27,29 +31,28 @@ Request = Mapping[str, Any]
 
 
 def one_rule_applies(rules: Sequence[Rule]) -> BranchProtection:
-    """What holds for a branch: a rule of just its name beats every wildcard, and the oldest wildcard the others."""
+    """The protection of a branch: its exact rule comes before wildcards, and older wildcards before newer ones."""
     return applying(rules).protection
 
 
 def applying(rules: Sequence[Rule]) -> Rule:
-    """The one rule of those that match a branch which applies to it."""
+    """The one rule that applies to a branch, of those that match it."""
     return min(rules, key=lambda rule: ("*" in rule.pattern, rule.id))
 
 
-def accepted(body: Request, held: Request | None, *, org: bool, logins: frozenset[str]) -> dict[str, Any]:
-    """The request with every key spelled out, or GitHub's refusal of it.
+def _accepted(body: Request, current: Request | None, *, org: bool, logins: frozenset[str]) -> dict[str, Any]:
+    """The request with every key filled in.
 
     Args:
-        held: what the branch's rule keeps so far.
+        current: what the branch's rule stores so far.
         org: whether an organization owns the repository.
-        logins: who may be named; others are dropped without a word, as GitHub does.
+        logins: who may be named. GitHub drops others without an error.
 
     Raises:
         Refusal: a required key is absent, or a value is not allowed.
     """
     if absent := [name for name in _REQUIRED if name not in body]:
-        names = ", ".join(f'"{name}"' for name in absent)
-        raise Refusal("gh-protection-schema", names=names, verb="wasn't" if len(absent) == 1 else "weren't")
+        raise not_supplied("gh-protection-schema", absent)
     people = _people(logins)
     reviews, checks = body["required_pull_request_reviews"], body["required_status_checks"]
     if body["restrictions"] is not None and not org:
@@ -57,8 +60,8 @@ def accepted(body: Request, held: Request | None, *, org: bool, logins: frozense
     admins = body["enforce_admins"]
     return {
         "required_status_checks": None if checks is None else _checks(checks),
-        # null is no request to turn it off: what held goes on holding.
-        "enforce_admins": bool((held or {}).get("enforce_admins")) if admins is None else bool(admins),
+        # null does not turn it off: the current value stays.
+        "enforce_admins": bool((current or {}).get("enforce_admins")) if admins is None else bool(admins),
         "required_pull_request_reviews": None if reviews is None else _reviews(reviews, people),
         "restrictions": None if body["restrictions"] is None else people(body["restrictions"]),
         **{name: bool(body.get(name)) for name in _FLAGS},
@@ -69,8 +72,7 @@ def _checks(asked: Request) -> dict[str, Any]:
     checks = asked.get("checks")
     if checks is None:
         checks = [{"context": context} for context in typed("contexts", asked.get("contexts") or [], list)]
-    # -1 stands for any app, which the answer writes as null; an app left out is one that GitHub picks, and the fake
-    # knows of none that has reported a check.
+    # -1 means any app; the response has null for it. GitHub picks an app that is left out. The fake server has none.
     return {
         "strict": bool(asked.get("strict")),
         "checks": [
@@ -113,8 +115,8 @@ def _people(logins: frozenset[str]) -> Callable[[Request], dict[str, list[str]]]
     return known
 
 
-def modelled(kept: Request) -> BranchProtection:
-    """What a request demands, in the library's words."""
+def _modelled(kept: Request) -> BranchProtection:
+    """The library's model of a request."""
     reviews, checks = kept["required_pull_request_reviews"], kept["required_status_checks"]
     return BranchProtection(
         require_pull_request=reviews is not None,
@@ -130,38 +132,38 @@ def modelled(kept: Request) -> BranchProtection:
 
 
 def kept_by(rule: Rule) -> dict[str, Any]:
-    """What a rule keeps; of one that was not made through this fake, what its protection comes to."""
-    if KEY in rule.settings:
-        kept: dict[str, Any] = rule.settings[KEY]
+    """The request that a rule stores. For a rule that was made elsewhere, it follows from its protection."""
+    if _KEY in rule.settings:
+        kept: dict[str, Any] = rule.settings[_KEY]
         return kept
-    held = rule.protection
+    protection = rule.protection
     reviews = {
-        "dismiss_stale_reviews": held.dismiss_stale_approvals,
-        "require_code_owner_reviews": held.require_code_owner_review,
+        "dismiss_stale_reviews": protection.dismiss_stale_approvals,
+        "require_code_owner_reviews": protection.require_code_owner_review,
         "require_last_push_approval": False,
-        "required_approving_review_count": held.required_approvals,
+        "required_approving_review_count": protection.required_approvals,
     }
-    checks = {"strict": False, "checks": [{"context": name, "app_id": None} for name in held.required_checks]}
+    checks = {"strict": False, "checks": [{"context": name, "app_id": None} for name in protection.required_checks]}
     return {
-        "required_status_checks": checks if held.required_checks else None,
-        "enforce_admins": held.enforce_admins,
-        "required_pull_request_reviews": reviews if held.require_pull_request else None,
+        "required_status_checks": checks if protection.required_checks else None,
+        "enforce_admins": protection.enforce_admins,
+        "required_pull_request_reviews": reviews if protection.require_pull_request else None,
         "restrictions": None,
         **dict.fromkeys(_FLAGS, False),
-        "required_linear_history": held.require_linear_history,
-        "allow_force_pushes": not held.block_force_push,
-        "allow_deletions": not held.block_deletion,
+        "required_linear_history": protection.require_linear_history,
+        "allow_force_pushes": not protection.block_force_push,
+        "allow_deletions": not protection.block_deletion,
     }
 
 
-def body(kept: Request, url: str, account: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
-    """GitHub's answer: what is off is absent, and each flag is ``{"enabled": …}``.
+def _body(kept: Request, url: str, account: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
+    """GitHub's body: features that are off are absent, and each flag is ``{"enabled": …}``.
 
     Args:
         url: of the branch's protection.
-        account: the body of a user.
+        account: builds the body of a user.
     """
-    answer: dict[str, Any] = {
+    shown: dict[str, Any] = {
         "url": url,
         "required_signatures": {"url": f"{url}/required_signatures", "enabled": False},
         "enforce_admins": {"url": f"{url}/enforce_admins", "enabled": kept["enforce_admins"]},
@@ -170,26 +172,78 @@ def body(kept: Request, url: str, account: Callable[[str], dict[str, Any]]) -> d
     if (checks := kept["required_status_checks"]) is not None:
         at = f"{url}/required_status_checks"
         contexts = [check["context"] for check in checks["checks"]]
-        answer["required_status_checks"] = {"url": at, **checks, "contexts": contexts, "contexts_url": f"{at}/contexts"}
+        shown["required_status_checks"] = {"url": at, **checks, "contexts": contexts, "contexts_url": f"{at}/contexts"}
     if (reviews := kept["required_pull_request_reviews"]) is not None:
         at = f"{url}/required_pull_request_reviews"
-        shown = {"url": at, **reviews}
+        body = {"url": at, **reviews}
         if "dismissal_restrictions" in reviews:
             at = f"{url}/dismissal_restrictions"
-            shown["dismissal_restrictions"] = _shown(reviews["dismissal_restrictions"], at, account, urls=True)
+            body["dismissal_restrictions"] = _shown(reviews["dismissal_restrictions"], at, account, urls=True)
         if "bypass_pull_request_allowances" in reviews:
-            shown["bypass_pull_request_allowances"] = _shown(
+            body["bypass_pull_request_allowances"] = _shown(
                 reviews["bypass_pull_request_allowances"], at, account, urls=False
             )
-        answer["required_pull_request_reviews"] = shown
+        shown["required_pull_request_reviews"] = body
     if kept["restrictions"] is not None:
-        answer["restrictions"] = _shown(kept["restrictions"], f"{url}/restrictions", account, urls=True)
-    return answer
+        shown["restrictions"] = _shown(kept["restrictions"], f"{url}/restrictions", account, urls=True)
+    return shown
 
 
 def _shown(named: Request, url: str, account: Callable[[str], dict[str, Any]], *, urls: bool) -> dict[str, Any]:
     links = {"url": url, **{f"{kind}_url": f"{url}/{kind}" for kind in ("users", "teams")}} if urls else {}
     if urls and url.endswith("/restrictions"):
         links["apps_url"] = f"{url}/apps"
-    # Teams and apps are kept by their slugs; the fake has none to show.
+    # Teams and apps are stored by their slugs. The fake server has none to show.
     return {**links, "users": [account(login) for login in named["users"]], "teams": [], "apps": []}
+
+
+# Endpoints
+
+
+def get_protection(call: Call, branch: str) -> Response:
+    """The protection of a branch. GitHub does not show a wildcard's rule here."""
+    _check_protection_access(call)
+    call.forge.head(call.path, branch)
+    if (rule := _exact_rule(call, branch)) is None:
+        raise Refusal("gh-protection-none")
+    return reply(_protection(call, branch, rule), "gh-protection")
+
+
+def put_protection(call: Call, branch: str) -> Response:
+    """Replace the protection of a branch."""
+    _check_protection_access(call)
+    call.forge.head(call.path, branch)
+    current = _exact_rule(call, branch)
+    objects = ("required_status_checks", "required_pull_request_reviews", "restrictions")
+    asked = call.fields({}, dict.fromkeys(objects, dict))
+    org = call.bodies.is_org(call.owner)
+    before = kept_by(current) if current is not None else None
+    kept = _accepted(asked, before, org=org, logins=call.state.logins)
+    linear = kept["required_linear_history"]
+    if linear and not (setting(call.record, "allow_squash_merge") or setting(call.record, "allow_rebase_merge")):
+        raise Refusal("gh-protection-linear")
+    rule = call.forge.put_rule(call.path, branch, _modelled(kept), {_KEY: kept})
+    return reply(_protection(call, branch, rule), "gh-protection-put", effect=kept != before)
+
+
+def delete_protection(call: Call, branch: str) -> Response:
+    """Delete the protection of a branch."""
+    _check_protection_access(call)
+    call.forge.delete_rule(call.path, branch)
+    return reply(None, "gh-protection-deleted", status=204, effect=True)
+
+
+def _exact_rule(call: Call, branch: str) -> Rule | None:
+    return next((rule for rule in call.forge.rules(call.path) if rule.pattern == branch), None)
+
+
+def _protection(call: Call, branch: str, rule: Rule) -> Body:
+    url = f"{call.bodies.url(call.record)}/branches/{quote(branch)}/protection"
+    return _body(kept_by(rule), url, call.bodies.account)
+
+
+def _check_protection_access(call: Call) -> None:
+    if not call.state.admin:
+        raise Refusal("gh-protection-no-admin")
+    if call.state.plan == "free" and is_private(call.record):
+        raise Refusal("gh-plan")

@@ -1,25 +1,24 @@
-"""The JSON bodies of GitLab's REST API, with the keys that the hosts were recorded to send."""
+"""The JSON bodies of GitLab's REST API, with the keys of recorded responses."""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pygit2
 
-if TYPE_CHECKING:
-    from gitprovider.local.database import PullRecord, RepoRecord
+from gitprovider.local.database import PullRecord, RepoRecord
 
-# What a project that was made through the API starts with: https://docs.gitlab.com/api/projects/#create-a-project
+# The settings of a project that was created through the API: https://docs.gitlab.com/api/projects/#create-a-project
 SETTINGS: Mapping[str, Any] = {
     "merge_method": "merge",
     "squash_option": "default_off",
     "remove_source_branch_after_merge": True,
 }
 
-# What a project has besides, and nothing here looks at.
+# Keys of a project that nothing here reads.
 _FEATURES: Mapping[str, Any] = {
     "issues_enabled": True,
     "merge_requests_enabled": True,
@@ -58,22 +57,22 @@ _FEATURES: Mapping[str, Any] = {
 
 
 def setting(record: RepoRecord, name: str) -> Any:
-    """A project's setting, or what a new project has."""
+    """A project's setting, or its default."""
     return record.settings.get(name, SETTINGS[name])
 
 
 def namespace_id(full_path: str) -> int:
-    """A namespace's id. It follows from the path, so that it is the same after a restart."""
+    """A namespace's id. It follows from the path, and is the same after a restart."""
     return zlib.crc32(full_path.lower().encode()) % 90_000_000 + 1_000
 
 
 def moment(value: datetime) -> str:
-    """A time as GitLab's database writes it."""
+    """A time in the format of GitLab's database."""
     return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
 
 
 def user(site: str, username: str, number: int) -> dict[str, Any]:
-    """The short form of a user, as it stands inside other bodies."""
+    """A user inside other bodies."""
     return {
         "id": number,
         "username": username,
@@ -120,7 +119,7 @@ def namespace(site: str, full_path: str, *, kind: str) -> dict[str, Any]:
 
 
 def project(site: str, record: RepoRecord, *, kind: str, empty: bool, open_merge_requests: int) -> dict[str, Any]:
-    """``GET /projects/:id``. The default branch has a name even while it does not exist."""
+    """``GET /projects/:id``. It names the default branch even before that exists."""
     owner, _, path = record.path.rpartition("/")
     host = site.split("://", 1)[1].split("/", 1)[0].split(":", 1)[0]
     api = f"{site}/api/v4/projects/{record.id}"
@@ -173,7 +172,7 @@ def _when(signature: Any) -> str:
 
 
 def commit(site: str, record: RepoRecord, found: pygit2.Commit) -> dict[str, Any]:
-    """A commit as it stands in lists and inside a branch."""
+    """A commit in lists and inside a branch."""
     sha, message = str(found.id), found.message
     return {
         "id": sha,
@@ -195,7 +194,7 @@ def commit(site: str, record: RepoRecord, found: pygit2.Commit) -> dict[str, Any
 
 
 def commit_detail(site: str, record: RepoRecord, found: pygit2.Commit) -> dict[str, Any]:
-    """``GET /projects/:id/repository/commits/:sha``, and the answer of the commits API."""
+    """``GET /projects/:id/repository/commits/:sha``, and the response of the commits API."""
     tree = found.tree
     diff = found.parents[0].tree.diff_to_tree(tree) if found.parents else tree.diff_to_tree(swap=True)
     return {
@@ -241,7 +240,7 @@ def merge_request(
     reviewers: list[dict[str, Any]],
     squash_on_merge: bool,
 ) -> dict[str, Any]:
-    """``GET /projects/:id/merge_requests/:iid``. ``status`` is the detailed one; the old one follows from it."""
+    """``GET /projects/:id/merge_requests/:iid``. ``status`` is the detailed status."""
     merged = state == "merged"
     kept = pull.settings
     waiting = status in ("checking", "preparing", "unchecked")
@@ -320,7 +319,7 @@ def merge_request(
 
 
 def _merge_commit(pull: PullRecord) -> str | None:
-    # A fast-forward makes no merge commit, so there is none to name.
+    # A fast-forward makes no merge commit.
     if pull.settings.get("fast_forward"):
         return None
     above: str | None = pull.settings.get("merge_commit_sha")

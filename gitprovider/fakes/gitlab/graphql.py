@@ -1,7 +1,7 @@
-"""GitLab's GraphQL endpoint, as much of its schema as a repository's head and blobs take.
+"""GitLab's GraphQL endpoint: the part of the schema for a repository's head and blobs.
 
-https://docs.gitlab.com/api/graphql/reference/ . Queries are parsed and resolved field by field, so that one which asks
-for a field that GitLab does not have, or forgets an argument, is refused here as it is there.
+https://docs.gitlab.com/api/graphql/reference/ . Queries are parsed and resolved field by field. Unknown fields and
+missing arguments are refused as on GitLab.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import pygit2
 
 from gitprovider.contract import TreeEntry
 from gitprovider.errors import NotFoundError, RepoMovedError
-from gitprovider.fakes.gitlab.answers import Refusal, reply
 from gitprovider.fakes.gitlab.call import Call
-from gitprovider.fakes.host import Response
+from gitprovider.fakes.gitlab.responses import Refusal, reply
+from gitprovider.fakes.http import Response
 from gitprovider.local.database import RepoRecord
 from gitprovider.local.git import BareRepository, opened
 
@@ -31,7 +31,7 @@ _TOKEN = re.compile(
 
 
 class QueryError(Exception):
-    """A query that GitLab answers with ``errors``."""
+    """A query that GitLab refuses with ``errors``."""
 
     def __init__(self, message: str, code: str = "") -> None:
         super().__init__(message)
@@ -39,7 +39,7 @@ class QueryError(Exception):
         self.code = code
 
     def shown(self) -> dict[str, Any]:
-        """As it stands in the answer."""
+        """The entry of ``errors`` in the response."""
         error: dict[str, Any] = {"message": self.message, "locations": [{"line": 1, "column": 1}]}
         return {**error, "extensions": {"code": self.code}} if self.code else error
 
@@ -55,18 +55,18 @@ class Field:
 
 
 class _Variable(str):
-    """The name of a variable, where a value may stand."""
+    """The name of a variable in place of a value."""
 
 
 class _Parser:
-    """A query document of one operation, without fragments and directives, which nobody here sends."""
+    """Parses a query document of one operation, without fragments and directives."""
 
     def __init__(self, document: str) -> None:
         self._tokens = list(_tokens(document))
         self._at = 0
 
     def operation(self) -> list[Field]:
-        """The selections at the top."""
+        """The top-level selections."""
         if self._peek() == "mutation":
             raise QueryError("Schema is not configured for mutations")
         if self._peek() == "query":
@@ -148,7 +148,7 @@ def _tokens(document: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Type:
-    """An object of the schema: its type's name, and how each field of it is read."""
+    """An object of the schema: the name of its type, and a reader for each field."""
 
     name: str
     fields: Mapping[str, Callable[[Mapping[str, Any]], Any]]
@@ -205,8 +205,8 @@ def _size(arguments: Mapping[str, Any]) -> int:
     return PAGE if first is None else min(first, PAGE)
 
 
-# The cost of a query, as GitLab counts it (app/graphql/types/base_field.rb): a connection costs by its page and by
-# the number of paths that it is asked for.
+# The complexity of a query as GitLab counts it (app/graphql/types/base_field.rb): a connection costs by the size of its
+# page and the number of requested paths.
 
 
 def _complexity(fields: list[Field], variables: Mapping[str, Any]) -> float:
@@ -220,7 +220,7 @@ def _complexity(fields: list[Field], variables: Mapping[str, Any]) -> float:
     return total
 
 
-# the schema
+# The schema
 
 
 def _query(call: Call) -> _Type:
@@ -229,10 +229,10 @@ def _query(call: Call) -> _Type:
             record = call.forge.repo(str(_needed(arguments, "fullPath", "project")))
         except (NotFoundError, RepoMovedError):
             return None
-        return None if record.path in call.fake.hidden else _project(record)
+        return None if record.path in call.state.hidden else _project(record)
 
     def current_user(arguments: Mapping[str, Any]) -> _Type:
-        return _Type("CurrentUser", {"username": lambda _: call.fake.username})
+        return _Type("CurrentUser", {"username": lambda _: call.state.username})
 
     return _Type("Query", {"project": project, "currentUser": current_user})
 
@@ -320,8 +320,8 @@ def _page(nodes: list[_Type], arguments: Mapping[str, Any]) -> _Type:
     return _Type("RepositoryBlobConnection", {"nodes": lambda _: nodes[:size], "pageInfo": lambda _: info})
 
 
-def answer(call: Call) -> Response:
-    """``POST /api/graphql``. What is wrong with a query is said with status 200."""
+def execute(call: Call) -> Response:
+    """``POST /api/graphql``. Errors in a query have status 200."""
     document, variables = call.params.get("query"), call.params.get("variables") or {}
     if not isinstance(document, str) or not isinstance(variables, dict):
         raise Refusal(422, {"errors": [{"message": "Unexpected query or variables"}]}, "gl-graphql-unreadable")

@@ -1,4 +1,4 @@
-"""Quick actions: lines of a merge request's description that GitLab executes and takes out.
+"""Quick actions: lines in the description of a merge request that GitLab executes and removes.
 
 https://docs.gitlab.com/user/project/quick_actions/
 """
@@ -14,7 +14,7 @@ _DRAFT = re.compile(r"\s*(?:\[draft\]|\(draft\)|draft:)\s*", re.IGNORECASE)
 
 @dataclass(slots=True)
 class Executed:
-    """A merge request after its description's quick actions: what they set, and the text that is left."""
+    """A merge request after the quick actions of its description: what they set, and the remaining text."""
 
     title: str
     description: str = ""
@@ -24,11 +24,6 @@ class Executed:
     target_branch: str | None = None
 
 
-def is_draft(title: str) -> bool:
-    """Whether GitLab takes a title for a draft's."""
-    return _DRAFT.match(title) is not None
-
-
 def without_prefix(title: str) -> str:
     """The title without the prefix that marks a draft."""
     match = _DRAFT.match(title)
@@ -36,7 +31,7 @@ def without_prefix(title: str) -> str:
 
 
 def executed(title: str, description: str) -> Executed:
-    """What is left of a description, and what its quick actions ask for. Fenced code is not looked at."""
+    """Execute the quick actions in a description. Fenced code has none."""
     result = Executed(title=title)
     kept: list[str] = []
     fenced = False

@@ -1,4 +1,4 @@
-"""GitHub's endpoints of the Git data API, of commits, and the one of the contents API that makes a first commit."""
+"""Endpoints for refs, Git objects, commits and file contents."""
 
 from __future__ import annotations
 
@@ -10,49 +10,45 @@ from urllib.parse import quote
 from gitprovider import checks
 from gitprovider.errors import InvalidRequestError, NotFoundError, PermissionDeniedError
 from gitprovider.fakes.github import objects
-from gitprovider.fakes.github.answers import Refusal, page, reply, window
 from gitprovider.fakes.github.bodies import Body
 from gitprovider.fakes.github.call import Call
-from gitprovider.fakes.github.rules import enforce
-from gitprovider.fakes.host import Response, Routes
+from gitprovider.fakes.github.responses import Refusal, not_supplied, page, reply, window
+from gitprovider.fakes.github.rulesets import enforce
+from gitprovider.fakes.http import Response
 from gitprovider.local.git import CommitRecord
 from gitprovider.models import Author, PutFile
 
-ROUTES = Routes()
-
 _HEADS = "refs/heads/"
 _KINDS = {"100644": "blob", "100755": "blob", "120000": "blob", "040000": "tree", "160000": "commit"}
-# Above about this many files given inline the real host gives up.
+# GitHub times out above about this many files with inline content.
 _MAX_INLINE = 250
-# As many commits a comparison shows that is not asked for by pages.
+# The commits in a comparison that is not paged.
 _MAX_COMPARED = 250
 
 
 # Refs
 
 
-@ROUTES.on("GET", "/repos/{owner}/{repo}/git/ref/{ref/}", docs="git/refs#get-a-reference")
-@ROUTES.on("GET", "/repos/{owner}/{repo}/git/refs/{ref/}", docs="git/refs#get-a-reference")
-def _get_ref(call: Call, ref: str) -> Response:
+def get_ref(call: Call, ref: str) -> Response:
+    """A branch as a ref."""
     _refuse_empty(call)
     branch = _branch_of(f"refs/{ref}", "gh-ref-not-found")
-    if call.fake.lagging.strikes(("ref", call.record.id, branch)):
+    if call.state.stale_reads.count(("ref", call.record.id, branch)):
         raise Refusal("gh-ref-lag")
     sha = call.forge.head(call.path, branch)
     return reply(call.bodies.ref(call.record, _HEADS + branch, sha), "gh-ref")
 
 
-@ROUTES.on("GET", "/repos/{owner}/{repo}/git/matching-refs/{ref/}", docs="git/refs#list-matching-references")
-def _list_matching_refs(call: Call, ref: str) -> Response:
+def list_matching_refs(call: Call, ref: str) -> Response:
+    """The branches whose refs start with a prefix."""
     _refuse_empty(call)
     found = [(f"{_HEADS}{name}", sha) for name, sha in call.forge.branches(call.path)]
     bodies = [call.bodies.ref(call.record, name, sha) for name, sha in found if name.startswith(f"refs/{ref}")]
-    url = f"{call.bodies.api}/repositories/{call.record.id}/git/matching-refs/{quote(ref)}"
-    return page(bodies, "gh-matching-refs", call.request, url)
+    return page(bodies, "gh-matching-refs", call.request, f"{call.by_id}/git/matching-refs/{quote(ref)}")
 
 
-@ROUTES.on("POST", "/repos/{owner}/{repo}/git/refs", docs="git/refs#create-a-reference")
-def _create_ref(call: Call) -> Response:
+def create_ref(call: Call) -> Response:
+    """Create a branch."""
     asked = call.fields({"ref": str, "sha": str})
     _refuse_empty(call)
     branch = _branch_of(asked["ref"], "gh-ref-name")
@@ -60,13 +56,13 @@ def _create_ref(call: Call) -> Response:
     if not checks.is_sha(asked["sha"]):
         raise Refusal("gh-object-missing")
     call.forge.create_branch(call.path, branch, asked["sha"])
-    call.fake.lagging.start(("ref", call.record.id, branch), call.fake.ref_lag)
+    call.state.stale_reads.start(("ref", call.record.id, branch), call.state.ref_lag)
     body = call.bodies.ref(call.record, asked["ref"], asked["sha"])
     return reply(body, "gh-ref-created", status=201, headers={"Location": body["url"]}, effect=True)
 
 
-@ROUTES.on("PATCH", "/repos/{owner}/{repo}/git/refs/{ref/}", docs="git/refs#update-a-reference")
-def _update_ref(call: Call, ref: str) -> Response:
+def update_ref(call: Call, ref: str) -> Response:
+    """Move a branch."""
     asked = call.fields({"sha": str}, {"force": bool})
     _refuse_empty(call)
     branch, force = _branch_of(f"refs/{ref}", "gh-ref-missing"), bool(asked.get("force"))
@@ -88,8 +84,8 @@ def _update_ref(call: Call, ref: str) -> Response:
     return reply(body, "gh-ref-updated", effect=before != asked["sha"])
 
 
-@ROUTES.on("DELETE", "/repos/{owner}/{repo}/git/refs/{ref/}", docs="git/refs#delete-a-reference")
-def _delete_ref(call: Call, ref: str) -> Response:
+def delete_ref(call: Call, ref: str) -> Response:
+    """Delete a branch."""
     _refuse_empty(call)
     branch = _branch_of(f"refs/{ref}", "gh-ref-missing")
     enforce(call.record, branch, "deletion")
@@ -102,14 +98,14 @@ def _delete_ref(call: Call, ref: str) -> Response:
 
 
 def _protected(call: Call, branch: str, sha: str, *, force: bool) -> Refusal:
-    """What GitHub says of a push that the branch's protection forbids."""
-    held = call.forge.protection(call.path, branch)
-    if held is None or held.require_pull_request:
+    """The refusal of a push that the branch's protection forbids."""
+    rule = call.forge.protection(call.path, branch)
+    if rule is None or rule.require_pull_request:
         return Refusal("gh-protected-commit")
-    if force and held.block_force_push:
+    if force and rule.block_force_push:
         return Refusal("gh-protected-force")
     passed = call.forge.checks(call.path, sha)
-    if missing := [name for name in held.required_checks if passed.get(name) != "success"]:
+    if missing := [name for name in rule.required_checks if passed.get(name) != "success"]:
         return Refusal("gh-protected-check", check=missing[0])
     return Refusal("gh-protected-linear")
 
@@ -117,8 +113,8 @@ def _protected(call: Call, branch: str, sha: str, *, force: bool) -> Refusal:
 # Objects
 
 
-@ROUTES.on("POST", "/repos/{owner}/{repo}/git/blobs", docs="git/blobs#create-a-blob")
-def _create_blob(call: Call) -> Response:
+def create_blob(call: Call) -> Response:
+    """Create a blob."""
     asked = call.fields({"content": str}, {"encoding": str})
     _refuse_empty(call)
     encoding = asked.get("encoding") or "utf-8"
@@ -130,16 +126,16 @@ def _create_blob(call: Call) -> Response:
     return reply({"sha": sha, "url": url}, "gh-blob-created", status=201, headers={"Location": url})
 
 
-@ROUTES.on("GET", "/repos/{owner}/{repo}/git/blobs/{sha}", docs="git/blobs#get-a-blob")
-def _get_blob(call: Call, sha: str) -> Response:
+def get_blob(call: Call, sha: str) -> Response:
+    """A blob with its content."""
     _refuse_empty(call)
     if not checks.is_sha(sha):
         raise Refusal("gh-blob-missing")
     return reply(call.bodies.blob(call.record, sha, call.forge.read_blob(call.path, sha)), "gh-blob")
 
 
-@ROUTES.on("POST", "/repos/{owner}/{repo}/git/trees", docs="git/trees#create-a-tree")
-def _create_tree(call: Call) -> Response:
+def create_tree(call: Call) -> Response:
+    """Create a tree from entries, on top of a base."""
     asked = call.fields({"tree": list}, {"base_tree": str})
     _refuse_empty(call)
     base = asked.get("base_tree")
@@ -168,26 +164,25 @@ def _tree_entry(call: Call, item: Any) -> tuple[str, tuple[str, str] | None]:
     if sha is None:
         return path, None
     kind = _KINDS[mode]
-    # A submodule's commit lives in another repository.
+    # The commit of a submodule is in another repository.
     if kind != "commit" and not objects.is_kind(call.record, sha, kind):
         raise Refusal("gh-tree-blob", sha=sha, kind=kind)
     return path, (sha, mode)
 
 
-@ROUTES.on("GET", "/repos/{owner}/{repo}/git/trees/{name/}", docs="git/trees#get-a-tree")
-def _get_tree(call: Call, name: str) -> Response:
+def get_tree(call: Call, name: str) -> Response:
+    """A tree. The parameter ``recursive``, whatever its value, includes all levels."""
     _refuse_empty(call)
     sha = objects.tree_of(call.record, name)
     if sha is None:
         raise Refusal("gh-tree-missing")
-    # Whatever the parameter's value, even "0", its presence asks for the whole tree.
     found = objects.items(call.record, sha, recursive="recursive" in call.request.query)
-    limit = call.fake.tree_limit
+    limit = call.state.tree_limit
     return reply(call.bodies.tree(call.record, sha, found[:limit], truncated=len(found) > limit), "gh-tree")
 
 
-@ROUTES.on("POST", "/repos/{owner}/{repo}/git/commits", docs="git/commits#create-a-commit")
-def _create_commit(call: Call) -> Response:
+def create_commit(call: Call) -> Response:
+    """Create a commit object."""
     people = {"author": dict, "committer": dict}
     asked = call.fields({"message": str, "tree": str}, {"parents": list, **people})
     _refuse_empty(call)
@@ -202,15 +197,15 @@ def _create_commit(call: Call) -> Response:
         tree=asked["tree"],
         parents=parents,
         message=asked["message"],
-        author=author or call.fake.identity,
-        committer=committer or author or call.fake.identity,
+        author=author or call.state.identity,
+        committer=committer or author or call.state.identity,
     )
     body = call.bodies.git_commit(call.record, call.forge.read_commit(call.path, sha))
     return reply(body, "gh-commit-created", status=201, headers={"Location": body["url"]})
 
 
-@ROUTES.on("GET", "/repos/{owner}/{repo}/git/commits/{sha}", docs="git/commits#get-a-commit-object")
-def _get_git_commit(call: Call, sha: str) -> Response:
+def get_git_commit(call: Call, sha: str) -> Response:
+    """A commit object."""
     _refuse_empty(call)
     if not checks.is_sha(sha):
         raise Refusal("gh-git-commit-missing")
@@ -220,8 +215,8 @@ def _get_git_commit(call: Call, sha: str) -> Response:
 # Commits
 
 
-@ROUTES.on("GET", "/repos/{owner}/{repo}/commits/{name/}", docs="commits/commits#get-a-commit")
-def _get_commit(call: Call, name: str) -> Response:
+def get_commit(call: Call, name: str) -> Response:
+    """A commit with its files."""
     _refuse_empty(call)
     commit = call.forge.read_commit(call.path, _resolved(call, name, "gh-commit-missing"))
     files = _files(call, commit.parents[0] if commit.parents else None, commit.sha)
@@ -234,8 +229,8 @@ def _get_commit(call: Call, name: str) -> Response:
     return reply(body, "gh-commit")
 
 
-@ROUTES.on("GET", "/repos/{owner}/{repo}/compare/{base/}...{head/}", docs="commits/commits#compare-two-commits")
-def _compare(call: Call, base: str, head: str) -> Response:
+def compare(call: Call, base: str, head: str) -> Response:
+    """Compare two commits."""
     _refuse_empty(call)
     old, new = _resolved(call, base, "gh-not-found"), _resolved(call, head, "gh-not-found")
     found = objects.compare(call.record, old, new)
@@ -243,7 +238,7 @@ def _compare(call: Call, base: str, head: str) -> Response:
         raise Refusal("gh-compare-unrelated", base=base, head=head)
     commits = found.commits[:_MAX_COMPARED]
     if call.request.query.keys() & {"page", "per_page"}:
-        start, stop = window(call.request, default=30)
+        start, stop = window(call.request)
         commits = found.commits[start:stop]
     bodies = {
         sha: call.bodies.commit(call.record, call.forge.read_commit(call.path, sha))
@@ -266,15 +261,15 @@ def _files(call: Call, old: str | None, new: str) -> list[Body]:
 # Contents
 
 
-@ROUTES.on("PUT", "/repos/{owner}/{repo}/contents/{path/}", docs="repos/contents#create-or-update-file-contents")
-def _put_contents(call: Call, path: str) -> Response:
+def put_contents(call: Call, path: str) -> Response:
+    """Create or update a file, with a commit of its own. It can make the first commit of a repository."""
     optional = {"branch": str, "sha": str, "author": dict, "committer": dict}
     asked = call.fields({"message": str, "content": str}, optional)
     branch = asked.get("branch") or call.record.default_branch
     data = _decoded(asked["content"], "gh-contents-base64")
-    held = _held_file(call, branch, path)
-    if held is not None:
-        _check_shown(held, path, asked.get("sha"))
+    current = _current_file(call, branch, path)
+    if current is not None:
+        _check_shown(current, path, asked.get("sha"))
     enforce(call.record, branch, "pull_request", "update", fact="gh-rule-violation-contents")
     commit = _commit_file(call, branch, PutFile(path=path, content=data), asked)
     blob = call.forge.read_entries(call.path, commit.sha, [path])[path]
@@ -283,20 +278,20 @@ def _put_contents(call: Call, path: str) -> Response:
         "content": call.bodies.content(call.record, branch, path, blob.sha, len(data)),
         "commit": call.bodies.git_commit(call.record, commit),
     }
-    if held is None:
+    if current is None:
         return reply(body, "gh-contents-created", status=201, effect=True)
     return reply(body, "gh-contents-updated", effect=True)
 
 
-def _check_shown(held: str, path: str, shown: str | None) -> None:
+def _check_shown(current: str, path: str, shown: str | None) -> None:
     if shown is None:
         raise Refusal("gh-contents-sha")
-    if shown != held:
+    if shown != current:
         raise Refusal("gh-contents-stale", path=path, sha=shown)
 
 
 def _commit_file(call: Call, branch: str, file: PutFile, asked: Body) -> CommitRecord:
-    author = _person(asked.get("author")) or _person(asked.get("committer")) or call.fake.identity
+    author = _person(asked.get("author")) or _person(asked.get("committer")) or call.state.identity
     try:
         return call.forge.commit_changes(
             call.path,
@@ -311,8 +306,8 @@ def _commit_file(call: Call, branch: str, file: PutFile, asked: Body) -> CommitR
         raise Refusal("gh-protected-contents") from None
 
 
-def _held_file(call: Call, branch: str, path: str) -> str | None:
-    """The sha of the file that is there, or None; in an empty repository there is none on any branch."""
+def _current_file(call: Call, branch: str, path: str) -> str | None:
+    """The sha of the current file, or None. In an empty repository, any branch may be named."""
     try:
         head = call.forge.head(call.path, branch)
     except NotFoundError:
@@ -324,7 +319,7 @@ def _held_file(call: Call, branch: str, path: str) -> str | None:
     return None if found is None else found.sha
 
 
-# What they share
+# Helpers
 
 
 def _refuse_empty(call: Call) -> None:
@@ -333,7 +328,7 @@ def _refuse_empty(call: Call) -> None:
 
 
 def _branch_of(ref: str, fact: str) -> str:
-    """The branch that a ref names; tags and the rest are not part of the fake."""
+    """The branch that a ref names. The fake server has branches only."""
     branch = ref.removeprefix(_HEADS)
     if branch == ref or not branch:
         raise Refusal(fact, ref=ref)
@@ -341,7 +336,7 @@ def _branch_of(ref: str, fact: str) -> str:
 
 
 def _resolved(call: Call, name: str, fact: str) -> str:
-    """The commit that a branch's name or a full sha leads to."""
+    """The sha of the commit that a branch's name or a full sha stands for."""
     try:
         return call.forge.head(call.path, name)
     except NotFoundError:
@@ -361,6 +356,5 @@ def _person(asked: dict[str, Any] | None) -> Author | None:
     if asked is None:
         return None
     if absent := [name for name in ("email", "name") if not isinstance(asked.get(name), str)]:
-        names = ", ".join(f'"{name}"' for name in absent)
-        raise Refusal("gh-not-supplied", names=names, verb="wasn't" if len(absent) == 1 else "weren't")
+        raise not_supplied("gh-not-supplied", absent)
     return Author(name=asked["name"], email=asked["email"])

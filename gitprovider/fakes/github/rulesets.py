@@ -1,14 +1,14 @@
-"""Rulesets: kept in a repository's settings, shown by ``rules/branches``, and enforced for everybody."""
+"""Rulesets: stored in a repository's settings, listed by ``rules/branches``, and enforced for everybody."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from gitprovider.fakes.github.answers import Refusal
+from gitprovider.fakes.github.responses import Refusal
 from gitprovider.local.database import RepoRecord
 from gitprovider.local.rules import matches
 
-# A repository's setting: a list of {"pattern": …, "rules": [{"type": …, "parameters": {…}}, …]}.
+# The key in a repository's settings. Its value is a list: {"pattern": …, "rules": [{"type": …, "parameters": {…}}, …]}.
 KEY = "rulesets"
 
 _REASONS = {
@@ -22,7 +22,7 @@ _REASONS = {
 
 
 def rules_for(record: RepoRecord, branch: str) -> list[dict[str, Any]]:
-    """The rules that hold for a branch, with the ruleset that each comes from."""
+    """The rules for a branch, each with its ruleset."""
     return [
         {**rule, "ruleset_source_type": "Repository", "ruleset_source": record.path, "ruleset_id": number}
         for number, ruleset in enumerate(record.settings.get(KEY, ()), start=1)
@@ -32,10 +32,10 @@ def rules_for(record: RepoRecord, branch: str) -> list[dict[str, Any]]:
 
 
 def enforce(record: RepoRecord, branch: str, *kinds: str, fact: str = "gh-rule-violation") -> None:
-    """Refuse what one of these kinds of rules forbids.
+    """Refuse a change that one of these kinds of rules forbids.
 
     Raises:
-        Refusal: by ``fact``.
+        Refusal: with ``fact``, if the branch has such a rule.
     """
     for rule in rules_for(record, branch):
         if rule["type"] in kinds:

@@ -1,11 +1,9 @@
-"""How the GitLab fake answers: refusals, pages, and ready-made answers of what stands before GitLab."""
+"""GitLab's responses: refusals, pages, and ready-made responses of proxies in front of GitLab."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
-from urllib.parse import urlencode
 
 from gitprovider.errors import (
     AlreadyExistsError,
@@ -17,23 +15,23 @@ from gitprovider.errors import (
     NotMergeableError,
     PermissionDeniedError,
 )
-from gitprovider.fakes.host import Response
+from gitprovider.fakes.http import Response, json_response, link_header
 
 DEFAULT_PER_PAGE = 20
 MAX_PER_PAGE = 100
 
-JSON = "application/json"
+reply = json_response
+
 _T = TypeVar("_T")
 
 
 class Refusal(Exception):
-    """A refusal that a handler raises, and that the fake answers as it is.
+    """A response that is not 2xx. A handler raises it.
 
     Attributes:
-        status: the HTTP status.
-        data: the JSON body; a str as ``data`` is wrapped in ``{"message": ...}``, as GitLab does.
-        fact: the recorded fact that it follows.
-        effect: True where GitLab refuses after it has changed something.
+        data: the JSON body. A str or list is wrapped in ``{"message": ...}``, as GitLab does.
+        fact: the id of its recorded fact.
+        effect: True if GitLab refuses after it has changed something.
     """
 
     def __init__(
@@ -53,44 +51,32 @@ class Refusal(Exception):
         self.effect = effect
 
     def response(self) -> Response:
-        """The refusal as an answer."""
+        """The refusal as a response."""
         return reply(self.data, self.fact, status=self.status, headers=self.headers, effect=self.effect)
 
 
-def reply(
-    data: Any, fact: str, *, status: int = 200, headers: Mapping[str, str] | None = None, effect: bool = False
-) -> Response:
-    """A JSON answer; ``data=None`` is an answer without a body."""
-    if data is None:
-        return Response(status=status, headers=dict(headers or {}), effect=effect, fact=fact)
-    body = json.dumps(data, ensure_ascii=False).encode()
-    return Response(
-        status=status, headers={"Content-Type": JSON, **(headers or {})}, body=body, effect=effect, fact=fact
-    )
-
-
 def missing(what: str, fact: str) -> Refusal:
-    """404 with GitLab's text: ``404 Branch Not Found``."""
+    """404 with the text ``404 Branch Not Found``."""
     return Refusal(404, f"404 {what} Not Found", fact)
 
 
 def record_missing(fact: str) -> Refusal:
-    """404 with the other text that GitLab has, for a record that a finder did not find."""
+    """404 with the text that GitLab has for other records."""
     return Refusal(404, "404 Not found", fact)
 
 
 def forbidden(fact: str, reason: str = "") -> Refusal:
-    """403, mostly without a reason."""
+    """403, with or without a reason."""
     return Refusal(403, f"403 Forbidden - {reason}" if reason else "403 Forbidden", fact)
 
 
 def invalid(problem: str, fact: str = "gl-param-invalid") -> Refusal:
-    """400 of the parameter check, whose key is ``error``."""
+    """400 of the parameter check. Its key is ``error``."""
     return Refusal(400, {"error": problem}, fact)
 
 
-# What the forge refused although the handler's own checks had passed: somebody else was faster, or the name is one
-# that GitLab's checks share with Git. The first row whose class fits decides.
+# The refusals that errors of the forge become. A handler's own checks come first: these are for a concurrent change, or
+# for a name that Git refuses. The first matching class decides.
 _FORGE: tuple[tuple[type[GitProviderError], int, str, str], ...] = (
     (HeadMovedError, 400, "Could not update the branch. Please refresh and try again.", "gl-commit-moved"),
     (NotMergeableError, 405, "405 Method Not Allowed", "gl-merge-refused"),
@@ -103,7 +89,7 @@ _FORGE: tuple[tuple[type[GitProviderError], int, str, str], ...] = (
 
 
 def of_forge(error: GitProviderError) -> Refusal:
-    """What GitLab answers where the forge raised ``error``."""
+    """The refusal that an error of the forge becomes."""
     for kind, status, text, fact in _FORGE:
         if isinstance(error, kind):
             return Refusal(status, text, fact)
@@ -123,10 +109,10 @@ def page(
     """One page of ``items``, with GitLab's page headers.
 
     Args:
-        show: makes the body of one item; called for those of the page alone.
-        url: the collection's own, which the links lead to.
-        params: the request's; ``page`` and ``per_page`` are taken from them.
-        keys: what the links carry besides the page.
+        show: builds the body of an item. It is called only for the items of the page.
+        url: of the collection; the links lead to it.
+        params: of the request; ``page`` and ``per_page`` are read from them.
+        keys: more parameters of the links.
         totals: False omits the totals and the link to the last page, as GitLab does for large collections.
     """
     number, size = _positive(params, "page", 1), min(_positive(params, "per_page", DEFAULT_PER_PAGE), MAX_PER_PAGE)
@@ -137,15 +123,11 @@ def page(
         "X-Prev-Page": str(number - 1) if 1 < number <= last else "",
         "X-Next-Page": str(number + 1) if number < last else "",
     }
-    links = {"prev": headers["X-Prev-Page"], "next": headers["X-Next-Page"], "first": "1"}
+    pages = {"prev": headers["X-Prev-Page"], "next": headers["X-Next-Page"], "first": "1"}
     if totals:
         headers |= {"X-Total": str(len(items)), "X-Total-Pages": str(last)}
-        links["last"] = str(last)
-    headers["Link"] = ", ".join(
-        f'<{url}?{urlencode({**keys, "page": target, "per_page": size})}>; rel="{name}"'
-        for name, target in links.items()
-        if target
-    )
+        pages["last"] = str(last)
+    headers["Link"] = link_header(url, keys, pages, per_page=size)
     return reply([show(item) for item in items[(number - 1) * size : number * size]], fact, headers=headers)
 
 
@@ -160,7 +142,7 @@ def _positive(params: Mapping[str, Any], name: str, default: int) -> int:
     return int(text)
 
 
-# Answers of what stands before GitLab, and of GitLab in trouble: for a fault script, and for the fake's own limit.
+# Responses of proxies in front of GitLab, and of a GitLab that fails. They are for injected faults.
 
 APPLICATION_LIMIT = reply(
     {"message": {"error": "This endpoint has been requested too many times. Try again later."}},
@@ -168,7 +150,7 @@ APPLICATION_LIMIT = reply(
     status=429,
     headers={
         "Retry-After": "60",
-        # The other limiter's, which counts on: they say nothing about this refusal.
+        # These headers belong to the other limiter, and say nothing about this refusal.
         "RateLimit-Limit": "2000",
         "RateLimit-Remaining": "1873",
         "RateLimit-Observed": "127",

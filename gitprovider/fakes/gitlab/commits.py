@@ -1,4 +1,4 @@
-"""Commits, trees and files on the GitLab fake: https://docs.gitlab.com/api/commits/ ."""
+"""Endpoints for commits, trees and files: https://docs.gitlab.com/api/commits/ ."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from collections.abc import Mapping
 from typing import Any
 
 import pygit2
-from pygit2.enums import SortMode
 
 from gitprovider.errors import AlreadyExistsError, ConflictError
-from gitprovider.fakes.gitlab import answers
-from gitprovider.fakes.gitlab import bodies as gitlab_json
-from gitprovider.fakes.gitlab.answers import Refusal, invalid, reply
+from gitprovider.fakes.gitlab import bodies, responses
+from gitprovider.fakes.gitlab.access import Guard, branch_made
 from gitprovider.fakes.gitlab.call import Call
-from gitprovider.fakes.gitlab.rules import Guard
-from gitprovider.fakes.host import Response
+from gitprovider.fakes.gitlab.objects import last_commit, resolve
+from gitprovider.fakes.gitlab.responses import Refusal, invalid, reply
+from gitprovider.fakes.http import Response
 from gitprovider.local.database import RepoRecord
-from gitprovider.local.git import BareRepository, opened
+from gitprovider.local.git import opened
 from gitprovider.models import Author
 
 Tree = dict[str, tuple[str, str]]
@@ -31,33 +30,7 @@ _FILE_MISSING = ("A file with this name doesn't exist", "gl-commit-file-missing"
 _DIRECTORY_EXISTS = ("A directory with this name already exists", "gl-commit-directory-exists")
 _TRAVERSAL = ("Path cannot include directory traversal", "gl-commit-path")
 
-
-def resolve(repository: BareRepository, record: RepoRecord, ref: str) -> pygit2.Commit | None:
-    """The commit that a branch's name, ``HEAD``, or a sha of at least seven digits stands for."""
-    name = record.default_branch if ref == "HEAD" else ref.removeprefix("refs/heads/")
-    if head := repository.head(name):
-        return repository.commit(head)
-    if not re.fullmatch(r"[0-9a-f]{7,40}", ref):
-        return None
-    try:
-        found: Any = repository.git.revparse_single(ref)
-    except (KeyError, ValueError):
-        return None
-    return found if isinstance(found, pygit2.Commit) else None
-
-
-def last_commit(repository: BareRepository, head: pygit2.Commit, path: str) -> pygit2.Commit | None:
-    """The last commit up to ``head`` that changed ``path``, or None when there is nothing at the path."""
-    if repository.entry(head.tree, path) is None:
-        return None
-    for commit in repository.git.walk(head.id, SortMode.TOPOLOGICAL):
-        here = repository.entry(commit.tree, path)
-        if all(repository.entry(parent.tree, path) != here for parent in commit.parents):
-            return commit
-    return None
-
-
-# commits
+# Commits
 
 
 def get_commit(call: Call, project: str, sha: str) -> Response:
@@ -66,33 +39,33 @@ def get_commit(call: Call, project: str, sha: str) -> Response:
     with opened(record.git_dir, record.path) as repository:
         found = resolve(repository, record, sha)
         if found is None:
-            raise answers.missing("Commit", "gl-commit-missing")
-        return reply(gitlab_json.commit_detail(call.site, record, found), "gl-commit")
+            raise responses.missing("Commit", "gl-commit-missing")
+        return reply(bodies.commit_detail(call.site, record, found), "gl-commit")
 
 
 def list_refs(call: Call, project: str, sha: str) -> Response:
-    """The branches that contain a commit. The forge has no tags, so ``type=tag`` is an empty list."""
+    """The branches that contain a commit. The forge has no tags."""
     record = call.project(project)
     kind = call.choice("type", ("branch", "tag", "all")) or "all"
     with opened(record.git_dir, record.path) as repository:
         found = resolve(repository, record, sha)
         if found is None:
-            raise answers.missing("Commit", "gl-commit-missing")
+            raise responses.missing("Commit", "gl-commit-missing")
         branches = repository.branches() if kind != "tag" else []
         names = [name for name, head in branches if repository.contains(str(found.id), head)]
     return call.page([{"type": "branch", "name": name} for name in names], "gl-commit-refs", id=record.id, type=kind)
 
 
 def compare(call: Call, project: str) -> Response:
-    """The commits and files that ``to`` has and ``from`` does not have."""
+    """The commits and files that only ``to`` has."""
     record = call.project(project)
-    source, target = call.need("from", "to")
+    source, target = call.require("from", "to")
     with opened(record.git_dir, record.path) as repository:
         ends = [resolve(repository, record, ref) for ref in (source, target)]
         if ends[0] is None or ends[1] is None:
-            raise answers.missing("Ref", "gl-compare-missing")
+            raise responses.missing("Ref", "gl-compare-missing")
         old, new = str(ends[0].id), str(ends[1].id)
-        commits = [gitlab_json.commit(call.site, record, found) for found in repository.commits_between(old, new)]
+        commits = [bodies.commit(call.site, record, found) for found in repository.commits_between(old, new)]
         base = repository.merge_base(old, new)
         before = repository.files(repository.commit(base).tree) if base else {}
         after = repository.files(ends[1].tree)
@@ -112,7 +85,7 @@ def compare(call: Call, project: str) -> Response:
 
 
 def _diff(path: str, before: Any, after: Any) -> dict[str, Any]:
-    # A collapsed diff, as GitLab answers where the text would be too long: the fields around it are what is compared.
+    # A collapsed diff, which GitLab returns if the text is too long.
     return {
         "old_path": path,
         "new_path": path,
@@ -129,12 +102,12 @@ def _diff(path: str, before: Any, after: Any) -> dict[str, Any]:
 
 
 def create_commit(call: Call, project: str) -> Response:
-    """One commit of many actions, on the branch as it is when the request is worked on."""
+    """Create a commit of several actions, on the current head of the branch."""
     record = call.writable(project)
-    branch, message = call.need("branch", "commit_message")
+    branch, message = call.require("branch", "commit_message")
     actions = _actions(call)
-    if not Guard(call.fake, record.path).may("push", branch):
-        raise answers.forbidden("gl-push-denied", "You are not allowed to push into this branch")
+    if not Guard(call.state, record.path).may("push", branch):
+        raise responses.forbidden("gl-push-denied", "You are not allowed to push into this branch")
     _check_push_rules(call, message)
     base, old = _start(call, record, branch)
     if base is None:
@@ -152,11 +125,11 @@ def create_commit(call: Call, project: str) -> Response:
         parents=[base] if base else [],
         message=message,
         author=_author(call),
-        committer=call.fake.identity,
+        committer=call.state.identity,
     )
     _publish(call, record, branch, sha, old)
     with opened(record.git_dir, record.path) as repository:
-        body = gitlab_json.commit_detail(call.site, record, repository.commit(sha))
+        body = bodies.commit_detail(call.site, record, repository.commit(sha))
     return reply(body, "gl-commit-created", status=201, effect=True)
 
 
@@ -183,13 +156,13 @@ def _check_first(actions: list[Mapping[str, Any]]) -> None:
 
 
 def _check_push_rules(call: Call, message: str) -> None:
-    pattern = call.fake.commit_message_pattern
+    pattern = call.state.commit_message_pattern
     if pattern is not None and not re.search(pattern, message):
         raise Refusal(400, f"Commit message does not follow the pattern '{pattern}'", "gl-push-rule")
 
 
 def _start(call: Call, record: RepoRecord, branch: str) -> tuple[str | None, str | None]:
-    """The commit to build on, and what the branch points at now; None where there is nothing."""
+    """The commit to build on and the current head of the branch. Either may be None."""
     heads = dict(call.forge.branches(record.path))
     start = call.text("start_branch") or branch
     if heads and not call.text("start_sha") and start not in heads:
@@ -209,7 +182,7 @@ def _start(call: Call, record: RepoRecord, branch: str) -> tuple[str | None, str
 
 
 def _check_unchanged(record: RepoRecord, base: str | None, action: Mapping[str, Any]) -> None:
-    """``last_commit_id``: the file's last commit on the branch must be its last commit as of that one."""
+    """Check ``last_commit_id``: the file must not have changed on the branch since that commit."""
     seen = action.get("last_commit_id")
     if base is None or seen is None or action["action"] not in ("update", "move", "delete"):
         return
@@ -224,7 +197,7 @@ def _check_unchanged(record: RepoRecord, base: str | None, action: Mapping[str, 
 
 
 def _apply(call: Call, repo: str, tree: Tree, action: Mapping[str, Any]) -> None:
-    """One action on the tree as the actions before it have left it."""
+    """Apply one action to the tree that earlier actions have changed."""
     kind, path = str(action["action"]), str(action["file_path"])
     _check_path(path)
     if kind in ("create", "move"):
@@ -232,15 +205,15 @@ def _apply(call: Call, repo: str, tree: Tree, action: Mapping[str, Any]) -> None
     source = str(action["previous_path"]) if kind == "move" else path
     if kind != "create" and source not in tree:
         raise Refusal(400, *_FILE_MISSING)
-    held = tree.pop(source) if kind in ("move", "delete") else tree.get(path, ("", "100644"))
+    current = tree.pop(source) if kind in ("move", "delete") else tree.get(path, ("", "100644"))
     if kind == "delete":
         return
     if kind == "chmod":
-        tree[path] = (held[0], "100755" if _truth(action.get("execute_filemode")) else "100644")
+        tree[path] = (current[0], "100755" if _truth(action.get("execute_filemode")) else "100644")
     elif kind == "move" and action.get("content") is None:
-        tree[path] = held
+        tree[path] = current
     else:
-        tree[path] = (call.forge.write_blob(repo, _content(action)), held[1])
+        tree[path] = (call.forge.write_blob(repo, _content(action)), current[1])
 
 
 def _check_path(path: str) -> None:
@@ -276,7 +249,7 @@ def _truth(value: Any) -> bool:
 
 
 def _author(call: Call) -> Author:
-    mine = call.fake.identity
+    mine = call.state.identity
     return Author(name=call.text("author_name") or mine.name, email=call.text("author_email") or mine.email)
 
 
@@ -287,17 +260,17 @@ def _publish(call: Call, record: RepoRecord, branch: str, sha: str, old: str | N
         except (AlreadyExistsError, ConflictError):
             text = f"Could not update refs/heads/{branch}. Please refresh and try again."
             raise Refusal(400, text, "gl-commit-moved") from None
-        call.fake.branch_made(record, branch)
+        branch_made(call.state, record, branch)
         return
     force = bool(call.flag("force"))
     call.forge.move_branch(record.path, branch, sha, expected=old, force=force, bypass=True)
 
 
-# trees and files
+# Trees and files
 
 
 def list_tree(call: Call, project: str) -> Response:
-    """The directories and files at a ref; ``recursive`` for all below them."""
+    """The entries of a directory at a ref. ``recursive`` includes all levels."""
     record = call.project(project)
     path = call.text("path").strip("/")
     with opened(record.git_dir, record.path) as repository:
@@ -307,7 +280,7 @@ def list_tree(call: Call, project: str) -> Response:
             entry = repository.entry(top, path)
             top = repository.find(entry.sha) if entry is not None else None
         if not isinstance(top, pygit2.Tree):
-            raise answers.missing("Tree", "gl-tree-missing")
+            raise responses.missing("Tree", "gl-tree-missing")
         rows = _rows(top, f"{path}/" if path else "", recursive=bool(call.flag("recursive")))
     keys = {name: call.params[name] for name in ("path", "ref", "recursive") if name in call.params}
     return call.page(rows, "gl-tree", id=record.id, **keys)
@@ -327,15 +300,15 @@ def _rows(tree: pygit2.Tree, prefix: str, *, recursive: bool) -> list[dict[str, 
 
 def _file(call: Call, project: str, path: str) -> tuple[dict[str, Any], bytes]:
     record = call.project(project)
-    [ref] = call.need("ref")
+    [ref] = call.require("ref")
     with opened(record.git_dir, record.path) as repository:
         head = resolve(repository, record, ref)
         if head is None:
-            raise answers.missing("Commit", "gl-file-commit-missing")
+            raise responses.missing("Commit", "gl-file-commit-missing")
         entry = repository.entry(head.tree, path)
         blob = repository.find(entry.sha) if entry is not None else None
         if entry is None or not isinstance(blob, pygit2.Blob):
-            raise answers.missing("File", "gl-file-missing")
+            raise responses.missing("File", "gl-file-missing")
         last = last_commit(repository, head, path) or head
         facts = {
             "file_name": path.rpartition("/")[2],
@@ -359,7 +332,7 @@ def get_file(call: Call, project: str, path: str) -> Response:
 
 
 def head_file(call: Call, project: str, path: str) -> Response:
-    """A file's facts as headers."""
+    """A file's attributes as headers."""
     facts, _ = _file(call, project, path)
     named = {f"X-Gitlab-{name.replace('_', '-').title()}": str(value) for name, value in facts.items()}
     named["X-Gitlab-Execute-Filemode"] = str(facts["execute_filemode"]).lower()
@@ -367,7 +340,7 @@ def head_file(call: Call, project: str, path: str) -> Response:
 
 
 def get_raw_file(call: Call, project: str, path: str) -> Response:
-    """A file's bytes as they are; the ref is the default branch when none is given."""
+    """A file's bytes. The default ref is the default branch."""
     call.params = {"ref": "HEAD", **call.params}
     facts, data = _file(call, project, path)
     headers = {"Content-Type": "text/plain", "X-Gitlab-Blob-Id": facts["blob_id"]}

@@ -1,4 +1,4 @@
-"""Users, namespaces, projects and branches on the GitLab fake: https://docs.gitlab.com/api/projects/ ."""
+"""Endpoints for users, namespaces, projects and branches: https://docs.gitlab.com/api/projects/ ."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 from gitprovider.checks import check_branch
 from gitprovider.errors import AlreadyExistsError, ConflictError, InvalidRequestError
-from gitprovider.fakes.gitlab import answers
-from gitprovider.fakes.gitlab import bodies as gitlab_json
-from gitprovider.fakes.gitlab.answers import Refusal, invalid, reply
-from gitprovider.fakes.gitlab.call import MAINTAINER, Call
-from gitprovider.fakes.gitlab.files import resolve
-from gitprovider.fakes.gitlab.rules import Guard
-from gitprovider.fakes.host import Response
+from gitprovider.fakes.gitlab import bodies, responses
+from gitprovider.fakes.gitlab.access import Guard, branch_made
+from gitprovider.fakes.gitlab.call import Call
+from gitprovider.fakes.gitlab.objects import resolve
+from gitprovider.fakes.gitlab.responses import Refusal, invalid, reply
+from gitprovider.fakes.gitlab.state import MAINTAINERS
+from gitprovider.fakes.http import Response
 from gitprovider.local.database import RepoRecord
 from gitprovider.local.git import BareRepository, opened
 from gitprovider.models import Visibility
@@ -34,57 +34,57 @@ _CHOICES = {
 }
 
 
-# server, users, namespaces
+# Server, users, namespaces
 
 
 def get_version(call: Call) -> Response:
-    """The server's version; ``/metadata`` says the same and a little more."""
-    body = {"version": "18.5.1" + ("-ee" if call.fake.premium else ""), "revision": "b75c85eaf2b"}
-    return reply({**body, "enterprise": call.fake.premium}, "gl-version")
+    """The version of the server."""
+    body = {"version": "18.5.1" + ("-ee" if call.state.premium else ""), "revision": "b75c85eaf2b"}
+    return reply({**body, "enterprise": call.state.premium}, "gl-version")
 
 
 def get_user(call: Call) -> Response:
-    """Whose token it is."""
-    fake = call.fake
-    return reply(gitlab_json.current_user(call.site, fake.username, fake.users[fake.username]), "gl-user")
+    """The user that the token belongs to."""
+    fake = call.state
+    return reply(bodies.current_user(call.site, fake.username, fake.users[fake.username]), "gl-user")
 
 
 def list_users(call: Call) -> Response:
-    """Users by their exact name, which is compared without case."""
+    """Users by their exact name, ignoring case."""
     wanted = call.text("username").lower()
     found = [
-        gitlab_json.user(call.site, name, number)
-        for name, number in call.fake.users.items()
+        bodies.user(call.site, name, number)
+        for name, number in call.state.users.items()
         if wanted in ("", name.lower())
     ]
     return call.page(found, "gl-users", username=wanted)
 
 
 def get_namespace(call: Call, namespace: str) -> Response:
-    """A namespace by its number or full path, if the token's user is a member; otherwise it does not exist."""
+    """A namespace by its number or full path. The token's user sees only namespaces that it is a member of."""
     path = _namespace(call, namespace)
     if path is None:
-        raise answers.missing("Namespace", "gl-namespace-missing")
-    return reply(gitlab_json.namespace(call.site, path, kind=call.fake.kind(path)), "gl-namespace")
+        raise responses.missing("Namespace", "gl-namespace-missing")
+    return reply(bodies.namespace(call.site, path, kind=call.state.kind(path)), "gl-namespace")
 
 
 def _namespace(call: Call, key: str) -> str | None:
-    for path in (call.fake.username, *sorted(call.fake.groups)):
-        if key.lower() == path.lower() or key == str(gitlab_json.namespace_id(path)):
+    for path in (call.state.username, *sorted(call.state.groups)):
+        if key.lower() == path.lower() or key == str(bodies.namespace_id(path)):
             return path
     return None
 
 
-# projects
+# Projects
 
 
 def shown_project(call: Call, record: RepoRecord) -> dict[str, Any]:
     """A project's body."""
     owner = record.path.rpartition("/")[0]
-    return gitlab_json.project(
+    return bodies.project(
         call.site,
         record,
-        kind=call.fake.kind(owner),
+        kind=call.state.kind(owner),
         empty=not call.forge.branches(record.path),
         open_merge_requests=0,
     )
@@ -96,19 +96,19 @@ def get_project(call: Call, project: str) -> Response:
 
 
 def create_project(call: Call) -> Response:
-    """A project in a namespace, which is the user's own when none is named."""
+    """Create a project in a namespace. The default is the user's own."""
     name = call.text("name") or call.text("path")
     if not name:
         raise invalid("name, path are missing, at least one parameter must be provided", "gl-param-missing")
     path = call.text("path") or re.sub(r"[^A-Za-z0-9_.]+", "-", name).strip("-.").lower()
     _check_names(name, path)
     asked = call.params.get("namespace_id")
-    owner = call.fake.username if asked is None else _namespace(call, str(asked))
+    owner = call.state.username if asked is None else _namespace(call, str(asked))
     if owner is None:
         raise Refusal(400, {"message": {"namespace": ["is not valid"]}}, "gl-namespace-invalid")
     record = _created(call, f"{owner}/{path}", name)
     if call.flag("initialize_with_readme"):
-        call.fake.branch_made(record, record.default_branch)
+        branch_made(call.state, record, record.default_branch)
     return reply(shown_project(call, record), "gl-project-created", status=201, effect=True)
 
 
@@ -124,10 +124,10 @@ def _check_names(name: str, path: str) -> None:
 
 def _created(call: Call, path: str, name: str) -> RepoRecord:
     visibility = call.choice("visibility", tuple(Visibility)) or Visibility.PRIVATE
-    if path in call.fake.pending_deletion:
+    if path in call.state.pending_deletion:
         base = ["The project is still being deleted. Please try again later."]
         raise Refusal(400, {"message": {"base": base, "limit_reached": []}}, "gl-project-pending-deletion")
-    if visibility in call.fake.restricted(call.request):
+    if visibility in call.state.restricted(call.request):
         text = f"{visibility} has been restricted by your GitLab administrator"
         raise Refusal(400, {"message": {"visibility_level": [text], "limit_reached": []}}, "gl-visibility-restricted")
     try:
@@ -151,7 +151,7 @@ def _settings(call: Call) -> dict[str, Any]:
 
 def update_project(call: Call, project: str) -> Response:
     """Change a project's settings, default branch, name or path."""
-    record = call.writable(project, MAINTAINER)
+    record = call.writable(project, MAINTAINERS)
     settings, branch, path = _settings(call), call.text("default_branch"), call.text("path")
     if call.text("name"):
         settings["name"] = call.text("name")
@@ -168,46 +168,37 @@ def update_project(call: Call, project: str) -> Response:
 
 
 def delete_project(call: Call, project: str) -> Response:
-    """Delete a project; GitLab answers before it is done."""
+    """Delete a project. GitLab responds before it is done."""
     record = call.project(project)
-    if call.fake.role < MAINTAINER:
-        raise answers.forbidden("gl-forbidden")
+    if call.state.role < MAINTAINERS:
+        raise responses.forbidden("gl-forbidden")
     call.forge.delete_repo(record.path)
     return reply({"message": "202 Accepted"}, "gl-project-deleted", status=202, effect=True)
 
 
 def archive_project(call: Call, project: str) -> Response:
-    """Make a project read-only."""
-    return _archived(call, project, archived=True)
-
-
-def unarchive_project(call: Call, project: str) -> Response:
-    """Make a project writable again."""
-    return _archived(call, project, archived=False)
-
-
-def _archived(call: Call, project: str, *, archived: bool) -> Response:
+    """Archive a project, or make it writable again: the last part of the path says which."""
     record = call.project(project)
-    if call.fake.role < MAINTAINER:
-        raise answers.forbidden("gl-forbidden")
-    record = call.forge.update_repo(record.path, archived=archived)
+    if call.state.role < MAINTAINERS:
+        raise responses.forbidden("gl-forbidden")
+    record = call.forge.update_repo(record.path, archived=not call.request.path.endswith("/unarchive"))
     return reply(shown_project(call, record), "gl-project-archive", status=201, effect=True)
 
 
-# branches
+# Branches
 
 
 class _Branches:
-    """Makes the bodies of one project's branches; the project and its rules are read once."""
+    """Builds the bodies of one project's branches. The project and its rules are read once."""
 
     def __init__(self, call: Call, record: RepoRecord, repository: BareRepository) -> None:
         self._site, self._record, self._repository = call.site, record, repository
-        self._guard = Guard(call.fake, record.path)
+        self._guard = Guard(call.state, record.path)
 
     def shown(self, found: tuple[str, str]) -> dict[str, Any]:
-        """The body of a branch, given its name and head."""
+        """The body of a branch, from its name and head."""
         name, sha = found
-        return gitlab_json.branch(
+        return bodies.branch(
             self._site,
             self._record,
             name,
@@ -223,13 +214,13 @@ def _shown_branch(call: Call, record: RepoRecord, name: str, sha: str) -> dict[s
 
 
 def list_branches(call: Call, project: str) -> Response:
-    """The branches by name, one page of them."""
+    """One page of the branches, by name."""
     record = call.project(project)
     wanted = call.text("search")
     found = [
         (name, sha)
         for name, sha in call.forge.branches(record.path)
-        if wanted in name and not call.fake.is_late(record, name)
+        if wanted in name and not call.state.stale_reads.is_pending((record.id, name))
     ]
     with opened(record.git_dir, record.path) as repository:
         shown = _Branches(call, record, repository).shown
@@ -240,15 +231,15 @@ def get_branch(call: Call, project: str, branch: str) -> Response:
     """One branch by its exact name."""
     record = call.project(project)
     sha = dict(call.forge.branches(record.path)).get(branch)
-    if sha is None or call.fake.seen_late(record, branch):
-        raise answers.missing("Branch", "gl-branch-missing")
+    if sha is None or call.state.stale_reads.count((record.id, branch)):
+        raise responses.missing("Branch", "gl-branch-missing")
     return reply(_shown_branch(call, record, branch, sha), "gl-branch")
 
 
 def create_branch(call: Call, project: str) -> Response:
-    """A branch at a commit or at another branch's head. In an empty project GitLab first makes the default branch."""
+    """Create a branch at a commit or another branch. In an empty project, GitLab first makes the default branch."""
     record = call.writable(project)
-    name, ref = call.need("branch", "ref")
+    name, ref = call.require("branch", "ref")
     if not call.forge.branches(record.path):
         _make_default_branch(call, record)
     _check_new_branch(call, record, name)
@@ -263,16 +254,16 @@ def create_branch(call: Call, project: str) -> Response:
     except ConflictError:
         text = f"Failed to create branch '{name}': Branch name conflicts with existing branch hierarchy."
         raise Refusal(400, text, "gl-branch-prefix") from None
-    call.fake.branch_made(record, name)
+    branch_made(call.state, record, name)
     return reply(_shown_branch(call, record, name, str(start.id)), "gl-branch-created", status=201, effect=True)
 
 
 def _make_default_branch(call: Call, record: RepoRecord) -> None:
     forge, path = call.forge, record.path
     tree = forge.write_tree(path, None, {"README.md": (forge.write_blob(path, b""), "100644")})
-    sha = forge.write_commit(path, tree=tree, parents=[], message="Add README.md", committer=call.fake.identity)
+    sha = forge.write_commit(path, tree=tree, parents=[], message="Add README.md", committer=call.state.identity)
     forge.create_branch(path, record.default_branch, sha)
-    call.fake.branch_made(record, record.default_branch)
+    branch_made(call.state, record, record.default_branch)
 
 
 def _check_new_branch(call: Call, record: RepoRecord, name: str) -> None:
@@ -282,14 +273,14 @@ def _check_new_branch(call: Call, record: RepoRecord, name: str) -> None:
         raise Refusal(400, "Branch name is invalid", "gl-branch-name-invalid") from None
     if name in dict(call.forge.branches(record.path)):
         raise Refusal(400, "Branch already exists", "gl-branch-exists")
-    pattern = call.fake.branch_name_pattern
+    pattern = call.state.branch_name_pattern
     if pattern is not None and not re.search(pattern, name):
         raise Refusal(400, f"Branch name does not follow the pattern '{pattern}'", "gl-push-rule")
 
 
 def _check_new_protected(call: Call, record: RepoRecord, name: str, ref: str, sha: str) -> None:
-    """A name that a rule covers: whoever may push may make it, whoever may merge only from what is protected."""
-    guard, path = Guard(call.fake, record.path), record.path
+    """Check a name that a rule covers: it needs push access, or merge access and a protected starting point."""
+    guard, path = Guard(call.state, record.path), record.path
     if guard.may("push", name):
         return
     if not guard.may("merge", name):
@@ -302,14 +293,14 @@ def _check_new_protected(call: Call, record: RepoRecord, name: str, ref: str, sh
 
 
 def delete_branch(call: Call, project: str, branch: str) -> Response:
-    """Delete a branch. A protected one can be deleted by Maintainers, the default one by nobody."""
+    """Delete a branch. Maintainers may delete a protected branch. Nobody may delete the default branch."""
     record = call.writable(project)
     if branch not in dict(call.forge.branches(record.path)):
-        raise answers.missing("Branch", "gl-branch-missing")
+        raise responses.missing("Branch", "gl-branch-missing")
     if branch == record.default_branch:
         text = "The default branch of a project cannot be deleted."
         raise Refusal(400, text, "gl-branch-default-kept")
-    if Guard(call.fake, record.path).covers(branch) and call.fake.role < MAINTAINER:
+    if Guard(call.state, record.path).covers(branch) and call.state.role < MAINTAINERS:
         text = (
             "You are not allowed to delete protected branches from this project. "
             "Only a project maintainer or owner can delete a protected branch."

@@ -1,4 +1,4 @@
-"""Merge requests on the GitLab fake: https://docs.gitlab.com/api/merge_requests/ ."""
+"""Endpoints for merge requests and merges: https://docs.gitlab.com/api/merge_requests/ ."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from gitprovider.errors import (
     NotMergeableError,
     NotMergeableReason,
 )
-from gitprovider.fakes.gitlab import answers
-from gitprovider.fakes.gitlab import bodies as gitlab_json
-from gitprovider.fakes.gitlab import quick_actions as gitlab_quick
-from gitprovider.fakes.gitlab.answers import Refusal, invalid, reply
+from gitprovider.fakes.gitlab import bodies, quick_actions, responses
+from gitprovider.fakes.gitlab.access import Guard
 from gitprovider.fakes.gitlab.call import Call
-from gitprovider.fakes.gitlab.rules import Guard
-from gitprovider.fakes.host import Response
+from gitprovider.fakes.gitlab.responses import Refusal, invalid, reply
+from gitprovider.fakes.http import Response
 from gitprovider.local.database import PullRecord, RepoRecord
 from gitprovider.models import MergeMethod, PullRequestState
 
@@ -33,23 +31,23 @@ _STATUS = {
 _SQUASH_NEEDED = "This project requires squashing commits when merge requests are accepted."
 
 
-# what holds
+# State
 
 
 def _found(call: Call, record: RepoRecord, iid: str) -> PullRecord:
     try:
         return call.forge.pull_request(record.path, int(iid) if iid.isdecimal() and len(iid) < 19 else 0)
     except NotFoundError:
-        raise answers.record_missing("gl-mr-missing") from None
+        raise responses.record_missing("gl-mr-missing") from None
 
 
 def _is_linear(record: RepoRecord) -> bool:
-    return str(gitlab_json.setting(record, "merge_method")) != "merge"
+    return str(bodies.setting(record, "merge_method")) != "merge"
 
 
 def _squashes(record: RepoRecord, pull: PullRecord) -> bool:
-    """``squash_on_merge``: the project's option decides, and leaves the rest to the merge request's own flag."""
-    option = gitlab_json.setting(record, "squash_option")
+    """``squash_on_merge``: the project's option may force it. Otherwise the merge request's flag decides."""
+    option = bodies.setting(record, "squash_option")
     return {"always": True, "never": False}.get(option, bool(pull.settings.get("squash")))
 
 
@@ -57,17 +55,17 @@ def _status(call: Call, record: RepoRecord, pull: PullRecord) -> str:
     """``detailed_merge_status``: the first check that fails, in GitLab's order."""
     if pull.state is not PullRequestState.OPEN:
         return "not_open"
-    if call.fake.is_checking(record, pull):
+    if call.state.is_checking(record, pull):
         return "checking"
     method = MergeMethod.REBASE if _is_linear(record) else MergeMethod.MERGE
     reason = call.forge.mergeability(record.path, pull.number, method=method)
     forge = call.forge
     if reason is NotMergeableReason.DRAFT:
         return "draft_status"
-    # An open one that the forge calls closed has lost a branch.
+    # The forge reports an open merge request as closed if a branch is missing.
     if reason is NotMergeableReason.CLOSED or forge.contains(record.path, pull.head_sha, pull.target_branch):
         return "commits_status"
-    if forced := call.fake.merge_statuses.get((record.path, pull.number)):
+    if forced := call.state.merge_statuses.get((record.path, pull.number)):
         return forced
     diverged = _is_linear(record) and not forge.contains(record.path, pull.base_sha, pull.source_branch)
     if diverged and reason in (None, NotMergeableReason.METHOD, NotMergeableReason.CHECKS):
@@ -79,8 +77,8 @@ def _shown(
     call: Call, record: RepoRecord, pull: PullRecord, status: str, *, state: str | None = None
 ) -> dict[str, Any]:
     prefix = pull.settings.get("draft_prefix", "Draft: ") if pull.draft else ""
-    fake = call.fake
-    return gitlab_json.merge_request(
+    fake = call.state
+    return bodies.merge_request(
         call.site,
         record,
         pull,
@@ -88,29 +86,29 @@ def _shown(
         draft=pull.draft,
         state=state or _STATES[pull.state],
         status=status,
-        author=gitlab_json.user(call.site, fake.username, fake.users[fake.username]),
-        reviewers=[gitlab_json.user(call.site, name, fake.user_id(name)) for name in pull.reviewers],
+        author=bodies.user(call.site, fake.username, fake.users[fake.username]),
+        reviewers=[bodies.user(call.site, name, fake.user_id(name)) for name in pull.reviewers],
         squash_on_merge=_squashes(record, pull),
     )
 
 
-# reading
+# Reads
 
 
 def get_merge_request(call: Call, project: str, iid: str) -> Response:
-    """One merge request. Reading it is what makes GitLab compute whether it can be merged."""
+    """A merge request. Reading it makes GitLab compute whether it can be merged."""
     record = call.project(project)
     pull = _found(call, record, iid)
-    if call.fake.seen_locked(record, pull):
+    if call.state.stale_reads.count(("locked", record.id, pull.number)):
         return reply(_shown(call, record, pull, "not_open", state="locked"), "gl-mr-locked")
     status = _status(call, record, pull)
-    call.fake.note_read(record, pull)
+    call.state.count_read(record, pull)
     fact = "gl-mr-checking" if status == "checking" else "gl-mr"
     return reply(_shown(call, record, pull, status), fact)
 
 
 def list_merge_requests(call: Call, project: str) -> Response:
-    """The project's merge requests by the time of their creation, newest first unless asked otherwise."""
+    """The merge requests of a project by creation time, newest first by default."""
     record = call.project(project)
     state = call.choice("state", ("opened", "closed", "locked", "merged", "all")) or "all"
     source, target = call.text("source_branch") or None, call.text("target_branch") or None
@@ -130,31 +128,31 @@ def list_merge_requests(call: Call, project: str) -> Response:
     )
 
 
-# opening and changing
+# Opening and changing
 
 
 def _titled(title: str) -> dict[str, Any]:
-    """A title as the forge keeps it: without the prefix, which is kept beside it."""
-    plain = gitlab_quick.without_prefix(title)
+    """Split a title into the forge's title and the draft prefix."""
+    plain = quick_actions.without_prefix(title)
     return {"title": plain, "draft": plain != title, "prefix": title[: len(title) - len(plain)]}
 
 
 def _reviewers(call: Call, named: list[str]) -> list[str]:
-    """Who becomes a reviewer. Numbers that may not read the project are dropped, and the free tier keeps one."""
-    names = {number: name for name, number in call.fake.users.items() if name not in call.fake.outsiders}
-    numbers = call.words("reviewer_ids") or []
+    """The new reviewers. Users that may not read the project are dropped, and the free tier keeps one reviewer."""
+    names = {number: name for name, number in call.state.users.items() if name not in call.state.outsiders}
+    numbers = call.strings("reviewer_ids") or []
     if not all(number.isdecimal() for number in numbers):
         raise invalid("reviewer_ids is invalid")
     asked = [names[int(number)] for number in numbers if int(number) in names]
     everyone = list(dict.fromkeys([*asked, *(name for name in named if name in names.values())]))
-    return everyone if call.fake.premium else everyone[:1]
+    return everyone if call.state.premium else everyone[:1]
 
 
 def create_merge_request(call: Call, project: str) -> Response:
-    """Open a merge request. The description's quick actions are executed and taken out."""
+    """Open a merge request. The quick actions in the description are executed and removed."""
     record = call.writable(project)
-    title, source, target = call.need("title", "source_branch", "target_branch")
-    done = gitlab_quick.executed(title, call.text("description"))
+    title, source, target = call.require("title", "source_branch", "target_branch")
+    done = quick_actions.executed(title, call.text("description"))
     target = done.target_branch or target
     _check_branches(call, record, source, target)
     titled = _titled(done.title)
@@ -166,7 +164,7 @@ def create_merge_request(call: Call, project: str) -> Response:
             title=titled["title"],
             description=done.description,
             draft=titled["draft"],
-            labels=tuple(dict.fromkeys([*(call.words("labels") or []), *done.labels])),
+            labels=tuple(dict.fromkeys([*(call.strings("labels") or []), *done.labels])),
             reviewers=tuple(_reviewers(call, done.reviewers)),
             allow_empty=True,
             settings={"draft_prefix": titled["prefix"], **_chosen(call, record)},
@@ -177,18 +175,18 @@ def create_merge_request(call: Call, project: str) -> Response:
     if done.closed:
         pull = call.forge.update_pull_request(record.path, pull.number, state=PullRequestState.CLOSED)
     body = _shown(call, record, pull, "not_open" if done.closed else "checking")
-    if call.fake.late_sha:
+    if call.state.late_sha:
         body |= {"sha": None, "diff_refs": {"base_sha": None, "head_sha": None, "start_sha": None}}
     return reply(body, "gl-mr-created", status=201, effect=True)
 
 
 def _chosen(call: Call, record: RepoRecord) -> dict[str, bool]:
-    """The flags that decide over a merge later: as asked, else as the project has them."""
+    """The flags for a later merge, with the project's settings as defaults."""
     squash, remove = call.flag("squash"), call.flag("remove_source_branch")
     if squash is None:
-        squash = gitlab_json.setting(record, "squash_option") in ("default_on", "always")
+        squash = bodies.setting(record, "squash_option") in ("default_on", "always")
     if remove is None:
-        remove = bool(gitlab_json.setting(record, "remove_source_branch_after_merge"))
+        remove = bool(bodies.setting(record, "remove_source_branch_after_merge"))
     return {"squash": squash, "force_remove_source_branch": remove}
 
 
@@ -201,12 +199,12 @@ def _check_branches(call: Call, record: RepoRecord, source: str, target: str) ->
         ("source_branch", source, "gl-mr-source-missing"),
         ("target_branch", target, "gl-mr-target-missing"),
     ):
-        if branch not in heads or call.fake.seen_late(record, branch):
+        if branch not in heads or call.state.stale_reads.count((record.id, branch)):
             raise Refusal(400, {"message": {name: ["does not exist"]}}, fact)
 
 
 def update_merge_request(call: Call, project: str, iid: str) -> Response:
-    """Change a merge request; quick actions in a new description are executed as well."""
+    """Change a merge request. The quick actions in a new description are executed."""
     record = call.writable(project)
     pull = _found(call, record, iid)
     event = call.choice("state_event", ("close", "reopen"))
@@ -226,12 +224,12 @@ def _changes(call: Call, pull: PullRecord) -> dict[str, Any]:
         titled = _titled(call.text("title"))
         settings["draft_prefix"] = titled.pop("prefix")
         changed |= titled
-    done = gitlab_quick.executed(pull.title, call.text("description"))
+    done = quick_actions.executed(pull.title, call.text("description"))
     if call.params.get("description") is not None:
         changed["description"] = done.description
-    labels = call.words("labels")
-    named = [*(pull.labels if labels is None else labels), *(call.words("add_labels") or []), *done.labels]
-    gone = call.words("remove_labels") or []
+    labels = call.strings("labels")
+    named = [*(pull.labels if labels is None else labels), *(call.strings("add_labels") or []), *done.labels]
+    gone = call.strings("remove_labels") or []
     kept = tuple(dict.fromkeys(name for name in named if name not in gone))
     if kept != pull.labels:
         changed["labels"] = kept
@@ -245,17 +243,17 @@ def _changes(call: Call, pull: PullRecord) -> dict[str, Any]:
     return changed
 
 
-# merging
+# Merging
 
 
 def merge(call: Call, project: str, iid: str) -> Response:
-    """Merge, in the order of checks that GitLab's newest code has: 400, 401, 409, the squash flag, 405, 422."""
+    """Merge, with GitLab's order of checks: 400, 401, 409, the squash flag, 405, 422."""
     record = call.project(project)
     pull = _found(call, record, iid)
     sha = call.text("sha")
-    if call.fake.requires_sha and not sha:
+    if call.state.requires_sha and not sha:
         raise Refusal(400, "SHA must be provided when merging", "gl-merge-sha-needed")
-    if record.archived or not Guard(call.fake, record.path).may_update(pull.target_branch):
+    if record.archived or not Guard(call.state, record.path).may_update(pull.target_branch):
         raise Refusal(401, "401 Unauthorized", "gl-merge-unauthorized")
     if sha and sha != pull.head_sha:
         text = f"SHA does not match HEAD of source branch: {pull.head_sha}"
@@ -266,7 +264,7 @@ def merge(call: Call, project: str, iid: str) -> Response:
     status = _status(call, record, pull)
     wants_auto = bool(call.flag("auto_merge") or call.flag("merge_when_pipeline_succeeds"))
     if status in ("mergeable", "ci_must_pass", "ci_still_running") and (
-        call.fake.auto_merges or (wants_auto and status != "mergeable")
+        call.state.auto_merges or (wants_auto and status != "mergeable")
     ):
         pull = _keep(call, record, pull, auto_merge=True)
         return reply(_shown(call, record, pull, "ci_still_running"), "gl-merge-auto", effect=True)
@@ -280,9 +278,9 @@ def _keep(call: Call, record: RepoRecord, pull: PullRecord, **settings: Any) -> 
 
 
 def _merged(call: Call, record: RepoRecord, pull: PullRecord) -> Response:
-    if gitlab_json.setting(record, "squash_option") == "always" and not pull.settings.get("squash"):
+    if bodies.setting(record, "squash_option") == "always" and not pull.settings.get("squash"):
         pull = _keep(call, record, pull, merge_error=_SQUASH_NEEDED)
-        if call.fake.hides_merge_errors:
+        if call.state.hides_merge_errors:
             return reply(_shown(call, record, pull, "mergeable"), "gl-merge-error-hidden", effect=True)
         raise Refusal(422, "Branch cannot be merged", "gl-merge-failed", effect=True)
     try:
@@ -294,15 +292,16 @@ def _merged(call: Call, record: RepoRecord, pull: PullRecord) -> Response:
     pull = _keep(call, record, call.forge.pull_request(record.path, pull.number), merge_error=None, **done)
     if pull.settings.get("force_remove_source_branch") if remove is None else remove:
         _remove_source(call, record, pull)
-    if call.fake.lock(record, pull):
+    call.state.stale_reads.start(("locked", record.id, pull.number), call.state.locked_for)
+    if call.state.locked_for:
         return reply(_shown(call, record, pull, "not_open", state="locked"), "gl-merge-locked", effect=True)
     return reply(_shown(call, record, pull, "not_open"), "gl-merge-done", effect=True)
 
 
 def _perform(call: Call, record: RepoRecord, pull: PullRecord) -> dict[str, Any]:
-    """Move the target branch; returns what the merge request remembers of it."""
+    """Move the target branch, and return the settings that the merge request keeps."""
     forge, path = call.forge, record.path
-    fast_forward = gitlab_json.setting(record, "merge_method") == "ff"
+    fast_forward = bodies.setting(record, "merge_method") == "ff"
     message = call.text("merge_commit_message") or (
         f"Merge branch '{pull.source_branch}' into '{pull.target_branch}'\n\n{pull.title}\n\n"
         f"See merge request {path}!{pull.number}"
@@ -323,7 +322,7 @@ def _perform(call: Call, record: RepoRecord, pull: PullRecord) -> dict[str, Any]
 
 
 def _join(call: Call, record: RepoRecord, squashed: PullRecord, message: str) -> str:
-    """The merge commit that GitLab puts on top of a squash commit, in a project that merges with merge commits."""
+    """Add the merge commit on top of the squash commit, for projects that use merge commits."""
     forge, path, sha = call.forge, record.path, squashed.merge_commit_sha
     assert sha is not None
     tree = forge.read_commit(path, sha).tree
@@ -332,17 +331,17 @@ def _join(call: Call, record: RepoRecord, squashed: PullRecord, message: str) ->
         tree=tree,
         parents=[squashed.base_sha, sha],
         message=message,
-        author=call.fake.identity,
-        committer=call.fake.identity,
+        author=call.state.identity,
+        committer=call.state.identity,
     )
     forge.move_branch(path, squashed.target_branch, top, expected=sha, bypass=True)
     return top
 
 
 def _remove_source(call: Call, record: RepoRecord, pull: PullRecord) -> None:
-    """Delete the source branch, as GitLab does after a merge: silently not, where that is not allowed."""
+    """Delete the source branch after a merge. GitLab ignores an error."""
     branch = pull.source_branch
-    if branch == record.default_branch or Guard(call.fake, record.path).covers(branch):
+    if branch == record.default_branch or Guard(call.state, record.path).covers(branch):
         return
     with suppress(GitProviderError):
         call.forge.delete_branch(record.path, branch, expected=pull.head_sha, bypass=True)
@@ -352,12 +351,12 @@ def approve(call: Call, project: str, iid: str) -> Response:
     """Approve a merge request as the token's user."""
     record = call.writable(project)
     pull = _found(call, record, iid)
-    call.forge.approve(record.path, pull.number, call.fake.username)
+    call.forge.approve(record.path, pull.number, call.state.username)
     approved: Mapping[str, Any] = {
         "id": record.id * 100_000 + pull.number,
         "iid": pull.number,
         "project_id": record.id,
         "approved": True,
-        "approved_by": [{"user": gitlab_json.user(call.site, call.fake.username, call.fake.users[call.fake.username])}],
+        "approved_by": [{"user": bodies.user(call.site, call.state.username, call.state.users[call.state.username])}],
     }
     return reply(approved, "gl-mr-approved", status=201, effect=True)

@@ -1,4 +1,4 @@
-"""GitHub's endpoints of pull requests: list, open, read, merge, labels and reviewers."""
+"""Endpoints for pull requests, their labels, reviewers and merges."""
 
 from __future__ import annotations
 
@@ -14,15 +14,13 @@ from gitprovider.errors import (
     NotMergeableReason,
 )
 from gitprovider.fakes.github import objects, protection
-from gitprovider.fakes.github.answers import MERGE_REFUSALS, Refusal, page, reply, typed
 from gitprovider.fakes.github.bodies import Body, Mergeability, is_private, setting, stamp
 from gitprovider.fakes.github.call import Call
-from gitprovider.fakes.github.rules import enforce
-from gitprovider.fakes.host import Response, Routes
+from gitprovider.fakes.github.responses import MERGE_REFUSALS, Refusal, page, reply, typed
+from gitprovider.fakes.github.rulesets import enforce
+from gitprovider.fakes.http import Response
 from gitprovider.local.database import PullRecord
 from gitprovider.models import MergeMethod, PullRequestState
-
-ROUTES = Routes()
 
 _METHODS = {
     MergeMethod.MERGE: ("allow_merge_commit", "gh-merge-no-merge-commits"),
@@ -31,12 +29,11 @@ _METHODS = {
 }
 
 
-@ROUTES.on("GET", "/repos/{owner}/{repo}/pulls", docs="pulls/pulls#list-pull-requests")
-def _list_pulls(call: Call) -> Response:
+def list_pulls(call: Call) -> Response:
+    """The pull requests. GitHub ignores a ``head`` without its owner."""
     query = call.request.query
     owner, colon, branch = query.get("head", "").partition(":")
     found = call.forge.pull_requests(call.path, target_branch=query.get("base"))
-    # A head without its owner is no filter at all.
     if colon:
         found = [pull for pull in found if pull.source_branch == branch and owner.lower() == call.owner.lower()]
     state = query.get("state", "open")
@@ -44,20 +41,19 @@ def _list_pulls(call: Call) -> Response:
         found = [pull for pull in found if (pull.state is PullRequestState.OPEN) is (state == "open")]
     if query.get("direction") == "asc":
         found.reverse()
-    bodies = [call.bodies.simple_pull(call.record, pull, call.fake.login, _known(call, pull)) for pull in found]
-    url = f"{call.bodies.api}/repositories/{call.record.id}/pulls"
-    return page(bodies, "gh-pulls", call.request, url)
+    bodies = [call.bodies.simple_pull(call.record, pull, call.state.login, _merge_state(call, pull)) for pull in found]
+    return page(bodies, "gh-pulls", call.request, f"{call.by_id}/pulls")
 
 
-@ROUTES.on("POST", "/repos/{owner}/{repo}/pulls", docs="pulls/pulls#create-a-pull-request")
-def _create_pull(call: Call) -> Response:
+def create_pull(call: Call) -> Response:
+    """Open a pull request."""
     asked = call.fields({"title": str, "head": str, "base": str}, {"body": str, "draft": bool})
     head, base = _own_branch(call, asked["head"]), asked["base"]
-    if not _is_branch(call, head) or call.fake.lagging.strikes(("ref", call.record.id, head)):
+    if not _is_branch(call, head) or call.state.stale_reads.count(("ref", call.record.id, head)):
         raise Refusal("gh-head-invalid")
     if not _is_branch(call, base):
         raise Refusal("gh-base-invalid")
-    if asked.get("draft") and call.fake.plan == "free" and is_private(call.record):
+    if asked.get("draft") and call.state.plan == "free" and is_private(call.record):
         raise Refusal("gh-no-drafts")
     if head == base:
         raise Refusal("gh-no-commits-between", base=base, head=head)
@@ -78,18 +74,17 @@ def _create_pull(call: Call) -> Response:
     return reply(body, "gh-pull-created", status=201, headers={"Location": body["url"]}, effect=True)
 
 
-@ROUTES.on("GET", "/repos/{owner}/{repo}/pulls/{number}", docs="pulls/pulls#get-a-pull-request")
-def _get_pull(call: Call, number: str) -> Response:
+def get_pull(call: Call, number: str) -> Response:
+    """A pull request. The first read starts the computation of its mergeability."""
     pull = _pull(call, number)
-    # The read that finds nothing computed starts the computation, which takes a while.
     key = ("merge", call.record.id, pull.number, pull.head_sha, pull.base_sha)
-    call.fake.lagging.start_once(key, call.fake.mergeable_after)
-    merge = Mergeability(computed=False) if call.fake.lagging.strikes(key) else _known(call, pull)
+    call.state.stale_reads.start_once(key, call.state.mergeable_after)
+    merge = Mergeability(computed=False) if call.state.stale_reads.count(key) else _merge_state(call, pull)
     return reply(_full(call, pull, merge), "gh-pull")
 
 
-@ROUTES.on("PUT", "/repos/{owner}/{repo}/pulls/{number}/merge", docs="pulls/pulls#merge-a-pull-request")
-def _merge_pull(call: Call, number: str) -> Response:
+def merge_pull(call: Call, number: str) -> Response:
+    """Merge a pull request."""
     strings = dict.fromkeys(("sha", "merge_method", "commit_title", "commit_message"), str)
     asked = call.fields({}, strings)
     pull = _pull(call, number)
@@ -108,7 +103,7 @@ def _merge_pull(call: Call, number: str) -> Response:
         )
     except NotMergeableError as error:
         raise _refused(call, pull, method, error.reason) from None
-    known = {"closed_at": stamp(call.fake.now()), "merged_by": call.fake.login}
+    known = {"closed_at": stamp(call.state.now()), "merged_by": call.state.login}
     call.forge.update_pull_request(call.path, pull.number, settings=known)
     if setting(call.record, "delete_branch_on_merge"):
         with suppress(GitProviderError):
@@ -117,10 +112,9 @@ def _merge_pull(call: Call, number: str) -> Response:
     return reply(done, "gh-merged", effect=True)
 
 
-@ROUTES.on("POST", "/repos/{owner}/{repo}/issues/{number}/labels", docs="issues/labels#add-labels-to-an-issue")
-def _add_labels(call: Call, number: str) -> Response:
+def add_labels(call: Call, number: str) -> Response:
+    """Add labels. The body is an object or a bare list."""
     asked = call.json()
-    # GitHub takes the bare list too.
     labels = asked if isinstance(asked, list) else call.fields({"labels": list})["labels"]
     pull = _pull(call, number)
     names = [typed("labels", label.get("name") if isinstance(label, dict) else label, str) for label in labels]
@@ -130,27 +124,23 @@ def _add_labels(call: Call, number: str) -> Response:
     return reply(bodies, "gh-labels-added", effect=wanted != list(pull.labels))
 
 
-@ROUTES.on(
-    "POST",
-    "/repos/{owner}/{repo}/pulls/{number}/requested_reviewers",
-    docs="pulls/review-requests#request-reviewers-for-a-pull-request",
-)
-def _request_reviewers(call: Call, number: str) -> Response:
+def request_reviewers(call: Call, number: str) -> Response:
+    """Request reviewers."""
     asked = call.fields({}, {"reviewers": list, "team_reviewers": list})
     pull = _pull(call, number)
     names = [typed("reviewers", name, str) for name in asked.get("reviewers") or ()]
-    if call.fake.login.lower() in {name.lower() for name in names}:
+    if call.state.login.lower() in {name.lower() for name in names}:
         raise Refusal("gh-review-author")
-    if asked.get("team_reviewers") or not call.fake.logins.issuperset(names):
+    if asked.get("team_reviewers") or not call.state.logins.issuperset(names):
         raise Refusal("gh-review-stranger", path=call.path)
     wanted = list(dict.fromkeys([*pull.reviewers, *names]))
     changed = call.forge.update_pull_request(call.path, pull.number, reviewers=wanted)
-    body = call.bodies.simple_pull(call.record, changed, call.fake.login, _known(call, changed))
+    body = call.bodies.simple_pull(call.record, changed, call.state.login, _merge_state(call, changed))
     effect = wanted != list(pull.reviewers)
     return reply(body, "gh-reviewers-requested", status=201, headers={"Location": body["url"]}, effect=effect)
 
 
-# What they share
+# Helpers
 
 
 def _pull(call: Call, number: str) -> PullRecord:
@@ -168,7 +158,7 @@ def _is_branch(call: Call, name: str) -> bool:
 
 
 def _own_branch(call: Call, head: str) -> str:
-    """The branch that ``head`` names; of another owner's repository the fake knows nothing."""
+    """The branch that ``head`` names. The fake server has no forks."""
     owner, colon, branch = head.partition(":")
     if not colon:
         return head
@@ -177,7 +167,7 @@ def _own_branch(call: Call, head: str) -> str:
     return branch
 
 
-def _known(call: Call, pull: PullRecord) -> Mergeability:
+def _merge_state(call: Call, pull: PullRecord) -> Mergeability:
     if pull.state is not PullRequestState.OPEN:
         return Mergeability(computed=False)
     return Mergeability(computed=True, reason=call.forge.mergeability(call.path, pull.number))
@@ -187,7 +177,7 @@ def _full(call: Call, pull: PullRecord, merge: Mergeability) -> Body:
     found = objects.compare(call.record, pull.base_sha, pull.head_sha)
     files = objects.changes(call.record, found.merge_base, pull.head_sha) if found else []
     commits = len(found.commits) if found else 0
-    return call.bodies.pull(call.record, pull, call.fake.login, merge, commits=commits, files=files)
+    return call.bodies.pull(call.record, pull, call.state.login, merge, commits=commits, files=files)
 
 
 def _method(word: str) -> MergeMethod:
@@ -198,7 +188,7 @@ def _method(word: str) -> MergeMethod:
 
 
 def _check_rules(call: Call, pull: PullRecord, method: MergeMethod, sha: str) -> None:
-    """What the repository's settings, rulesets and strict checks say of a merge; the rest is the forge's to say."""
+    """Check the repository's settings, rulesets and strict checks before a merge. The forge checks the rest."""
     if sha != pull.head_sha:
         raise Refusal("gh-head-modified")
     if pull.draft:
@@ -221,17 +211,17 @@ def _check_rules(call: Call, pull: PullRecord, method: MergeMethod, sha: str) ->
 def _refused(call: Call, pull: PullRecord, method: MergeMethod, reason: NotMergeableReason) -> Refusal:
     if reason is NotMergeableReason.METHOD and method is MergeMethod.REBASE:
         return Refusal("gh-merge-no-rebase-possible")
-    words: dict[str, Any] = {}
-    held = call.forge.protection(call.path, pull.target_branch)
-    if reason is NotMergeableReason.CHECKS and held is not None:
+    values: dict[str, Any] = {}
+    rule = call.forge.protection(call.path, pull.target_branch)
+    if reason is NotMergeableReason.CHECKS and rule is not None:
         states = call.forge.checks(call.path, pull.head_sha)
-        name = next(check for check in held.required_checks if states.get(check) != "success")
-        word = {"failure": "failing", "pending": "pending"}.get(states.get(name, ""), "expected")
-        words = {"check": name, "state": word}
-    if reason is NotMergeableReason.REVIEWS and held is not None:
-        count = held.required_approvals
-        words = {"count": count, "s": " is" if count == 1 else "s are"}
-    return Refusal(MERGE_REFUSALS.get(reason, "gh-not-mergeable"), **words)
+        name = next(check for check in rule.required_checks if states.get(check) != "success")
+        state = {"failure": "failing", "pending": "pending"}.get(states.get(name, ""), "expected")
+        values = {"check": name, "state": state}
+    if reason is NotMergeableReason.REVIEWS and rule is not None:
+        count = rule.required_approvals
+        values = {"count": count, "s": " is" if count == 1 else "s are"}
+    return Refusal(MERGE_REFUSALS.get(reason, "gh-not-mergeable"), **values)
 
 
 def _message(call: Call, pull: PullRecord, method: MergeMethod, asked: Body) -> str:

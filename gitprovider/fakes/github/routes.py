@@ -1,0 +1,80 @@
+"""GitHub's endpoints: their handlers, and where GitHub documents them below https://docs.github.com/rest ."""
+
+from __future__ import annotations
+
+from gitprovider.fakes.github import commits, protection, pull_requests, repositories
+from gitprovider.fakes.http import Route, Routes
+
+REPO = "/repos/{owner}/{repo}"
+_BRANCH = f"{REPO}/branches/{{branch/}}"
+_PROTECTION = f"{_BRANCH}/protection"
+
+ROUTES = Routes(
+    Route("GET", "/user", repositories.get_own_user, "users/users#get-the-authenticated-user"),
+    Route("GET", "/users/{login}", repositories.get_user, "users/users#get-a-user"),
+    Route("GET", "/orgs/{org}", repositories.get_org, "orgs/orgs#get-an-organization"),
+    Route(
+        "GET",
+        "/orgs/{login}/installation",
+        repositories.get_installation,
+        "apps/apps#get-an-organization-installation-for-the-authenticated-app",
+    ),
+    Route(
+        "GET",
+        "/users/{login}/installation",
+        repositories.get_installation,
+        "apps/apps#get-a-user-installation-for-the-authenticated-app",
+    ),
+    Route(
+        "POST",
+        "/app/installations/{number}/access_tokens",
+        repositories.create_installation_token,
+        "apps/apps#create-an-installation-access-token-for-an-app",
+    ),
+    Route(
+        "POST",
+        "/user/repos",
+        repositories.create_own_repo,
+        "repos/repos#create-a-repository-for-the-authenticated-user",
+    ),
+    Route("POST", "/orgs/{org}/repos", repositories.create_org_repo, "repos/repos#create-an-organization-repository"),
+    Route("GET", REPO, repositories.get_repo, "repos/repos#get-a-repository"),
+    Route("DELETE", REPO, repositories.delete_repo, "repos/repos#delete-a-repository"),
+    Route("GET", f"{REPO}/branches", repositories.list_branches, "branches/branches#list-branches"),
+    Route("GET", _PROTECTION, protection.get_protection, "branches/branch-protection#get-branch-protection"),
+    Route("PUT", _PROTECTION, protection.put_protection, "branches/branch-protection#update-branch-protection"),
+    Route("DELETE", _PROTECTION, protection.delete_protection, "branches/branch-protection#delete-branch-protection"),
+    Route("GET", _BRANCH, repositories.get_branch, "branches/branches#get-a-branch"),
+    Route(
+        "GET",
+        f"{REPO}/rules/branches/{{branch/}}",
+        repositories.list_branch_rules,
+        "repos/rules#get-rules-for-a-branch",
+    ),
+    Route("GET", f"{REPO}/git/ref/{{ref/}}", commits.get_ref, "git/refs#get-a-reference"),
+    Route("GET", f"{REPO}/git/refs/{{ref/}}", commits.get_ref, "git/refs#get-a-reference"),
+    Route("GET", f"{REPO}/git/matching-refs/{{ref/}}", commits.list_matching_refs, "git/refs#list-matching-references"),
+    Route("POST", f"{REPO}/git/refs", commits.create_ref, "git/refs#create-a-reference"),
+    Route("PATCH", f"{REPO}/git/refs/{{ref/}}", commits.update_ref, "git/refs#update-a-reference"),
+    Route("DELETE", f"{REPO}/git/refs/{{ref/}}", commits.delete_ref, "git/refs#delete-a-reference"),
+    Route("POST", f"{REPO}/git/blobs", commits.create_blob, "git/blobs#create-a-blob"),
+    Route("GET", f"{REPO}/git/blobs/{{sha}}", commits.get_blob, "git/blobs#get-a-blob"),
+    Route("POST", f"{REPO}/git/trees", commits.create_tree, "git/trees#create-a-tree"),
+    Route("GET", f"{REPO}/git/trees/{{name/}}", commits.get_tree, "git/trees#get-a-tree"),
+    Route("POST", f"{REPO}/git/commits", commits.create_commit, "git/commits#create-a-commit"),
+    Route("GET", f"{REPO}/git/commits/{{sha}}", commits.get_git_commit, "git/commits#get-a-commit-object"),
+    Route("GET", f"{REPO}/commits/{{name/}}", commits.get_commit, "commits/commits#get-a-commit"),
+    Route("GET", f"{REPO}/compare/{{base/}}...{{head/}}", commits.compare, "commits/commits#compare-two-commits"),
+    Route("PUT", f"{REPO}/contents/{{path/}}", commits.put_contents, "repos/contents#create-or-update-file-contents"),
+    Route("GET", f"{REPO}/pulls", pull_requests.list_pulls, "pulls/pulls#list-pull-requests"),
+    Route("POST", f"{REPO}/pulls", pull_requests.create_pull, "pulls/pulls#create-a-pull-request"),
+    Route("GET", f"{REPO}/pulls/{{number}}", pull_requests.get_pull, "pulls/pulls#get-a-pull-request"),
+    Route("PUT", f"{REPO}/pulls/{{number}}/merge", pull_requests.merge_pull, "pulls/pulls#merge-a-pull-request"),
+    Route("POST", f"{REPO}/issues/{{number}}/labels", pull_requests.add_labels, "issues/labels#add-labels-to-an-issue"),
+    Route(
+        "POST",
+        f"{REPO}/pulls/{{number}}/requested_reviewers",
+        pull_requests.request_reviewers,
+        "pulls/review-requests#request-reviewers-for-a-pull-request",
+    ),
+)

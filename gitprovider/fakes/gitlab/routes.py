@@ -1,0 +1,50 @@
+"""GitLab's endpoints below /api/v4, and their handlers."""
+
+from __future__ import annotations
+
+from gitprovider.fakes.gitlab import commits, protection, pull_requests, repositories
+from gitprovider.fakes.http import Route, Routes
+
+_PROJECT = "/projects/{project}"
+_BRANCHES = f"{_PROJECT}/repository/branches"
+_COMMITS = f"{_PROJECT}/repository/commits"
+_FILES = f"{_PROJECT}/repository/files"
+_RULES = f"{_PROJECT}/protected_branches"
+_MERGE_REQUESTS = f"{_PROJECT}/merge_requests"
+
+ROUTES = Routes(
+    Route("GET", "/version", repositories.get_version),
+    Route("GET", "/metadata", repositories.get_version),
+    Route("GET", "/user", repositories.get_user),
+    Route("GET", "/users", repositories.list_users),
+    Route("GET", "/namespaces/{namespace}", repositories.get_namespace),
+    Route("POST", "/projects", repositories.create_project),
+    Route("GET", _PROJECT, repositories.get_project),
+    Route("PUT", _PROJECT, repositories.update_project),
+    Route("DELETE", _PROJECT, repositories.delete_project),
+    Route("POST", f"{_PROJECT}/archive", repositories.archive_project),
+    Route("POST", f"{_PROJECT}/unarchive", repositories.archive_project),
+    Route("GET", _BRANCHES, repositories.list_branches),
+    Route("POST", _BRANCHES, repositories.create_branch),
+    Route("GET", f"{_BRANCHES}/{{branch}}", repositories.get_branch),
+    Route("DELETE", f"{_BRANCHES}/{{branch}}", repositories.delete_branch),
+    Route("POST", _COMMITS, commits.create_commit),
+    Route("GET", f"{_COMMITS}/{{sha}}", commits.get_commit),
+    Route("GET", f"{_COMMITS}/{{sha}}/refs", commits.list_refs),
+    Route("GET", f"{_PROJECT}/repository/compare", commits.compare),
+    Route("GET", f"{_PROJECT}/repository/tree", commits.list_tree),
+    Route("GET", f"{_FILES}/{{path}}", commits.get_file),
+    Route("HEAD", f"{_FILES}/{{path}}", commits.head_file),
+    Route("GET", f"{_FILES}/{{path}}/raw", commits.get_raw_file),
+    Route("GET", _RULES, protection.list_rules),
+    Route("POST", _RULES, protection.create_rule),
+    Route("GET", f"{_RULES}/{{name}}", protection.get_rule),
+    Route("PATCH", f"{_RULES}/{{name}}", protection.update_rule),
+    Route("DELETE", f"{_RULES}/{{name}}", protection.delete_rule),
+    Route("GET", _MERGE_REQUESTS, pull_requests.list_merge_requests),
+    Route("POST", _MERGE_REQUESTS, pull_requests.create_merge_request),
+    Route("GET", f"{_MERGE_REQUESTS}/{{iid}}", pull_requests.get_merge_request),
+    Route("PUT", f"{_MERGE_REQUESTS}/{{iid}}", pull_requests.update_merge_request),
+    Route("PUT", f"{_MERGE_REQUESTS}/{{iid}}/merge", pull_requests.merge),
+    Route("POST", f"{_MERGE_REQUESTS}/{{iid}}/approve", pull_requests.approve),
+)
