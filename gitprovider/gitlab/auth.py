@@ -11,18 +11,18 @@ _TOKEN = re.compile(r"[!-~]+")
 
 
 class Credential:
-    """One token, under the name that python-gitlab has for its kind. It shows in no repr, and refuses to be pickled."""
+    """One token, under python-gitlab's name for its kind. No repr shows it, and it cannot be pickled."""
 
     __slots__ = ("_kind", "_token")
 
     def __init__(self, *, private_token: str | None, oauth_token: str | None) -> None:
-        """Check that there is exactly one.
+        """Check the token.
 
         Raises:
-            InvalidRequestError: there is none, or both; or it is none that these endpoints take.
+            InvalidRequestError: there is none, or there are two; or these endpoints do not take it.
         """
         given = {"private_token": private_token, "oauth_token": oauth_token}
-        # Rebound at once: a traceback through here holds the frame's names.
+        # A traceback through here holds the frame's names.
         private_token = oauth_token = None
         kinds = [name for name, token in given.items() if token is not None]
         if len(kinds) != 1:
@@ -42,11 +42,11 @@ class Credential:
 
     @property
     def token(self) -> str:
-        """The token itself, for the redaction."""
+        """The token itself, for redaction."""
         return str(self._token)
 
     def keywords(self) -> dict[str, str]:
-        """The keyword argument that python-gitlab takes it as."""
+        """The token as python-gitlab's keyword argument."""
         return {self._kind: self.token}
 
     def __repr__(self) -> str:

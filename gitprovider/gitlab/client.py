@@ -1,7 +1,8 @@
-"""python-gitlab, safely configured: its own retry off, one origin, a timeout always, and no response's headers lost.
+"""python-gitlab, safely configured: each request is sent once, to one origin, with a timeout, and no header is lost.
 
-python-gitlab re-sends any request on 429, up to ten times, whatever its verb; with ``retry_transient_errors`` also on
-5xx and timeouts (adr/0003). All its managers send through ``Gitlab.http_request``, so that is where it is turned off.
+By itself python-gitlab sends any request again on 429, up to ten times, whatever its verb, and with
+``retry_transient_errors`` also on 5xx and timeouts (adr/0003). All its managers send through ``Gitlab.http_request``,
+which is where that is turned off.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -18,7 +18,8 @@ from typing import Any, BinaryIO
 import gitlab
 import requests
 
-from gitprovider._remote.operation import BodyError, ForeignOriginError, Response, StatusError, normal_origin, origin
+from gitprovider._core.urls import origin, parse_api_server
+from gitprovider._remote.response import BodyError, ForeignOriginError, Request, Response, StatusError
 from gitprovider.checks import check_bool, check_seconds, refuse
 from gitprovider.gitlab.auth import Credential
 from gitprovider.gitlab.endpoints import GRAPHQL
@@ -30,10 +31,10 @@ _READS = ("GET", "HEAD")
 
 
 class OneOriginSession(requests.Session):
-    """A session that sends to one origin, never without a timeout, and follows redirects of reads alone, if at all.
+    """A session that sends to one origin, always with a timeout. It follows the redirects of reads, or none.
 
-    python-gitlab's exceptions carry no headers. The response they stand for is kept in ``last``; a session belongs to
-    one running operation, so it is that operation's own.
+    python-gitlab's exceptions carry no headers. ``last`` is the response that they stand for. A session serves one
+    running operation, so the response is that operation's own.
     """
 
     def __init__(self, settings: Settings, *, follow_reads: bool = False) -> None:
@@ -48,7 +49,7 @@ class OneOriginSession(requests.Session):
         """Send ``request`` if it stays on the origin.
 
         Raises:
-            ForeignOriginError: it would not. python-gitlab's PRIVATE-TOKEN would travel with it.
+            ForeignOriginError: it would leave it, and python-gitlab's PRIVATE-TOKEN would travel with it.
         """
         self.last = None
         if origin(request.url or "") != self._origin:
@@ -62,17 +63,17 @@ class OneOriginSession(requests.Session):
         return response
 
     def get_redirect_target(self, resp: requests.Response) -> str | None:
-        """Where to go on from ``resp``; None ends there, and the 3xx is the response."""
+        """Where ``resp`` redirects to; None does not follow it, and the 3xx is the response."""
         if not self._follow_reads or resp.request.method not in _READS:
             return None
         return super().get_redirect_target(resp)
 
     def rebuild_auth(self, prepared_request: requests.PreparedRequest, response: requests.Response) -> None:
-        """Keep the credential as it is: a redirect stays on the origin, and a netrc entry is not ours to add."""
+        """Keep the credential as it is. A redirect stays on the origin, and a netrc entry is never added."""
 
 
 def _make_readable(response: requests.Response) -> None:
-    # python-gitlab calls int() on these headers and dies of a ValueError on an HTTP-date or a decimal.
+    # python-gitlab calls int() on these headers. An HTTP-date or a decimal would raise a ValueError.
     asked = parse_retry_after(response.headers.get("Retry-After"), date=response.headers.get("Date"))
     response.headers.pop("Retry-After", None)
     if asked is not None:
@@ -82,10 +83,10 @@ def _make_readable(response: requests.Response) -> None:
 
 
 class OnceGitlab(gitlab.Gitlab):
-    """``gitlab.Gitlab`` that sends every request once. With ``obey_rate_limit`` it keeps python-gitlab's way with 429.
+    """``gitlab.Gitlab`` that sends every request once. With ``obey_rate_limit`` python-gitlab repeats it on 429.
 
-    Whatever a caller of a manager passes as ``obey_rate_limit``, ``max_retries`` or ``retry_transient_errors`` is
-    overruled: the promise is the client's, not the call's.
+    The client decides, not the call: what a caller of a manager passes as ``obey_rate_limit``, ``max_retries`` or
+    ``retry_transient_errors`` is overruled.
     """
 
     def __init__(self, url: str, *, obey_rate_limit: bool, **settings: Any) -> None:
@@ -108,7 +109,7 @@ class OnceGitlab(gitlab.Gitlab):
         extra_headers: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> requests.Response:
-        """Send one request, as python-gitlab does, and at most once unless ``obey_rate_limit`` was asked for."""
+        """Send one request as python-gitlab does, and repeat it only with ``obey_rate_limit``."""
         return super().http_request(
             verb,
             path,
@@ -149,8 +150,8 @@ class Settings:
         if isinstance(verify, str) and not os.path.exists(verify):
             refuse("verify", "names a CA bundle that does not exist")
         return cls(
-            # python-gitlab appends the path of the API itself, below whatever path the host lives under.
-            url=normal_origin(url, "url", allow_http=allow_http).removesuffix("/api/v4"),
+            # python-gitlab appends the API's path to the host's own.
+            url=parse_api_server("url", url, allow_http=allow_http).url.removesuffix("/api/v4"),
             timeout=check_seconds("timeout", timeout, zero=False),
             verify=verify,
             obey_rate_limit=check_bool("obey_rate_limit", obey_rate_limit),
@@ -163,7 +164,7 @@ class Settings:
 
 
 class GitLabClient:
-    """One python-gitlab client with a session of its own, for one running operation at a time."""
+    """One python-gitlab client with its own session, for one running operation at a time."""
 
     def __init__(self, settings: Settings, credential: Credential, *, follow_reads: bool = False) -> None:
         self._graphql = f"{settings.url}{GRAPHQL}"
@@ -179,45 +180,53 @@ class GitLabClient:
             **credential.keywords(),
         )
 
-    def send(self, method: str, path: str, *, query: Mapping[str, Any] | None = None, body: Any = None) -> Response:
-        """Send one request, once. ``path`` is below ``/api/v4``, or is ``/api/graphql``.
+    def send(self, request: Request) -> Response:
+        """Send one request, once. Its path is below ``/api/v4``, or it is GraphQL's.
 
         Raises:
             StatusError: any status but 2xx.
             BodyError: 2xx with a body that is not JSON.
-            requests.RequestException: no response.
+            requests.RequestException: there was no response.
         """
-        target = self._graphql if path == GRAPHQL else path
         try:
-            response = self.sdk.http_request(method.lower(), target, query_data=dict(query or {}), post_data=body)
+            sent = self.sdk.http_request(
+                request.method.lower(),
+                self._graphql if request.template == GRAPHQL else request.path,
+                query_data=dict(request.query or {}),
+                post_data=request.body,
+            )
         except gitlab.GitlabError as exc:
             if self._session.last is None:
                 raise
-            raise StatusError(_answer(self._session.last)) from exc
-        return _parsed(_answer(response))
+            raise StatusError(_parsed(self._session.last, request.endpoint)) from exc
+        response = _parsed(sent, request.endpoint)
+        body = response.text.strip()
+        if response.data is None and body not in ("", "null"):
+            kind = response.headers.get("content-type", "of no stated type")
+            raise BodyError(f"the response is not JSON but {kind}", response, cut=body[0] in '{["')
+        return response
+
+    def has_next(self, response: Response) -> bool | None:
+        """Whether another page follows; None where GitLab does not say. A link is a hint, never an address."""
+        if (following := response.headers.get("x-next-page")) is not None:
+            return bool(following.strip())
+        link = response.headers.get("link")
+        return None if link is None else 'rel="next"' in link
 
     def close(self) -> None:
-        """Close the session's connections."""
+        """Close the client's connections."""
         self._session.close()
 
 
-def _answer(response: requests.Response) -> Response:
-    # The body is decoded as UTF-8, which JSON is; guessing a charset costs seconds on a large body.
+def _parsed(response: requests.Response, endpoint: str) -> Response:
+    # The body is decoded as UTF-8, which JSON is. Guessing a charset costs seconds on a large body.
     text = response.content.decode("utf-8", "replace")
     try:
         data = json.loads(text) if text.strip() else None
     except (ValueError, RecursionError):
         data = None
     headers = {name.lower(): value for name, value in response.headers.items()}
-    return Response(status=response.status_code, headers=headers, data=data, text=text)
-
-
-def _parsed(response: Response) -> Response:
-    body = response.text.strip()
-    if response.data is None and body and body != "null":
-        kind = response.headers.get("content-type", "of no stated type")
-        raise BodyError(f"the response is not JSON but {kind}", response, cut=body[0] in '{["')
-    return response
+    return Response(status=response.status_code, endpoint=endpoint, headers=headers, data=data, text=text)
 
 
 @cache

@@ -1,13 +1,21 @@
-"""A commit on GitLab: what is there is read by GraphQL, one call commits, and the new commit's parent is compared."""
+"""A commit on GitLab: GraphQL reads what is there, one call commits, and the new commit's parent is compared.
+
+The commits API has no upsert: GitLab refuses ``create`` on a file that exists and ``update`` on one that does not, and
+an update with the same content makes an empty commit. So the head and what is at the changed paths are read first, in
+one query.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from gitprovider._core.operation import Operation
+from gitprovider._core.edits import EXECUTABLE, PLAIN, Edits, directories, lookup_in, plan
 from gitprovider._remote.json_reader import JsonReader
-from gitprovider._remote.operation import RemoteOperation, StatusError
+from gitprovider._remote.operation import RemoteOperation
+from gitprovider._remote.response import StatusError
 from gitprovider.checks import refuse
 from gitprovider.contract import TreeEntry
 from gitprovider.errors import (
@@ -17,119 +25,140 @@ from gitprovider.errors import (
     NotFoundError,
     PermissionDeniedError,
 )
-from gitprovider.gitlab import actions, convert
-from gitprovider.gitlab.actions import Seen, Touched
+from gitprovider.gitlab import convert
 from gitprovider.gitlab.client import GitLabClient
-from gitprovider.gitlab.endpoints import BRANCH, COMMITS, GRAPHQL, PROJECT
-from gitprovider.models import Author, Commit, FileChange, PutFile
+from gitprovider.gitlab.endpoints import BRANCH, COMMIT, COMMITS, GRAPHQL, PROJECT
+from gitprovider.models import Commit, PutFile
+from gitprovider.mutations import CommitFiles
+
+PATHS = 100
+# https://docs.gitlab.com/api/graphql/reference/#repositoryblobs and #repositorytree
+QUERY = """
+query touched($project: ID!, $ref: String!, $type: RefType, $paths: [String!]!, $n: Int, $above: [String!]!, $m: Int) {
+  project(fullPath: $project) {
+    repository {
+      empty
+      rootRef
+      tree(ref: $ref, refType: $type) { lastCommit { sha } }
+      blobs(ref: $ref, refType: $type, paths: $paths, first: $n) { nodes { path oid mode } }
+      above: blobs(ref: $ref, refType: $type, paths: $above, first: $m) { nodes { path oid mode } }
+    }
+  }
+}
+"""
+# GitLab refuses a query of a complexity above 250. The fields beside the two lists count about 14. A list of n paths
+# with a page of n entries counts (n + 6) * (1 + n / 100), by app/graphql/types/base_field.rb.
+_LIMIT, _REST = 250, 14
 
 
-class Committing:
-    """One commit_files on its way."""
+class CommitCall:
+    """State and requests of one ``commit_files`` call."""
 
-    def __init__(
-        self,
-        op: RemoteOperation[GitLabClient],
-        repo: str,
-        branch: str,
-        *,
-        message: str,
-        author: Author | None,
-        meaning: Callable[[Exception, Operation], GitProviderError],
-    ) -> None:
+    def __init__(self, op: RemoteOperation[GitLabClient], asked: CommitFiles) -> None:
         self._op = op
-        self._repo = repo
-        self._branch = branch
-        self._meaning = meaning
-        self._about: dict[str, Any] = {"branch": branch, "commit_message": message}
-        if author is not None:
-            self._about |= {"author_name": author.name, "author_email": author.email}
+        self._asked = asked
 
-    def look(self, changes: Sequence[FileChange], expected_head: str | None) -> Seen:
+    def run(self) -> Commit:
+        """Read, plan and commit. Changes that change nothing give the head's commit."""
+        op, asked = self._op, self._asked
+        with op.before("read head"):
+            found = self._look()
+            edits = plan(asked.changes, lookup_in(found.entries), sha256=len(found.head or "") == 64)
+        op.note(base_sha=found.head, files=edits.files)
+        if edits.effective:
+            return self._commit(found.head, actions(edits))
+        with op.before("read commit"):
+            return convert.commit(op.read(COMMIT, project=op.repo, sha=str(found.head)), asked.branch)
+
+    def _look(self) -> Seen:
         """The branch's head, and what is at and above the touched paths: one query for each 100 of them.
 
         Raises:
             NotFoundError: there is no such branch, and the repository has commits.
-            HeadMovedError: the branch is not at ``expected_head``.
-            InvalidRequestError: the repository is empty, and this is no first commit of it.
+            HeadMovedError: the branch is not at the expected head.
+            InvalidRequestError: the repository is empty, and this cannot be its first commit.
         """
-        first, *further = actions.queries(changes)
-        seen = self._ask(first, self._branch, branch=True)
-        if seen.empty:
-            self._check_first(seen, changes)
-        elif seen.head is None:
-            raise NotFoundError(f"there is no branch {self._branch!r}")
-        if expected_head is not None and seen.head != expected_head:
-            raise HeadMovedError("the branch is at another commit", expected=expected_head, actual=seen.head)
-        entries: dict[str, TreeEntry] = dict(seen.entries)
-        if seen.head is not None:
+        asked = self._asked
+        first, *further = queries(asked.paths)
+        found = self._query(first, asked.branch, branch=True)
+        if found.empty:
+            self._check_first(found)
+        elif found.head is None:
+            raise NotFoundError(f"there is no branch {asked.branch!r}")
+        if asked.expected_head is not None and found.head != asked.expected_head:
+            raise HeadMovedError("the branch is at another commit", expected=asked.expected_head, actual=found.head)
+        entries = dict(found.entries)
+        if found.head is not None:
             for touched in further:  # by the sha: the branch may move between two queries
-                entries |= self._ask(touched, seen.head, branch=False).entries
-        return Seen(empty=seen.empty, default_branch=seen.default_branch, head=seen.head, entries=entries)
+                entries |= self._query(touched, found.head, branch=False).entries
+        return replace(found, entries=entries)
 
-    def _ask(self, touched: Touched, ref: str, *, branch: bool) -> Seen:
-        body = {"query": actions.QUERY, "variables": touched.variables(self._repo, ref, branch=branch)}
+    def _query(self, touched: Touched, ref: str, *, branch: bool) -> Seen:
+        body = {"query": QUERY, "variables": touched.variables(self._op.repo, ref, branch=branch)}
         project = convert.graphql(self._op.request("POST", GRAPHQL, body=body)).object_or_none("project")
         repository = project.object_or_none("repository") if project else None
         if repository is None:
-            # GraphQL has no project under a path that it had before, and no reason. The REST API says which it is.
-            self._op.request("GET", PROJECT, project=self._repo)
+            # GraphQL returns null for a missing, an invisible and a moved project. The REST API tells them apart.
+            self._op.request("GET", PROJECT, project=self._op.repo)
             raise PermissionDeniedError(
                 "the project's repository cannot be read", hint="the repository may be turned off in its settings"
             )
-        return actions.seen(repository)
+        return seen(repository)
 
-    def _check_first(self, seen: Seen, changes: Sequence[FileChange]) -> None:
-        default = seen.default_branch
+    def _check_first(self, found: Seen) -> None:
+        branch, default = self._asked.branch, found.default_branch
         if default is None:
-            default = convert.repo(self._op.request("GET", PROJECT, project=self._repo)).default_branch
-        if self._branch != default:
-            refuse("branch", f"is {self._branch!r}; in an empty repository it must be the default one, {default!r}")
-        if not all(isinstance(change, PutFile) for change in changes):
+            default = convert.repo(self._op.read(PROJECT, project=self._op.repo)).default_branch
+        if branch != default:
+            refuse("branch", f"is {branch!r}; in an empty repository it must be the default one, {default!r}")
+        if not all(isinstance(change, PutFile) for change in self._asked.changes):
             refuse("changes", "must all be PutFile: the repository is empty, there is nothing to delete or move")
 
-    def commit(self, seen: Seen, chosen: Sequence[Mapping[str, Any]]) -> Commit:
-        """Commit, and compare what it stands on with what was read.
+    def _commit(self, head: str | None, chosen: Sequence[dict[str, Any]]) -> Commit:
+        """Commit, and compare the new commit's parent with the head that was read.
 
         Raises:
-            HeadMovedError: with outcome PARTIAL, the commit being there, on another head.
+            HeadMovedError: with outcome PARTIAL: the commit is there, on another head.
         """
+        op = self._op
         now, later = list(chosen), []
-        if seen.head is None:
-            # An empty project takes nothing but "create"; what is executable is made so by a second commit.
+        if head is None:
+            # An empty project takes only "create". A second commit makes files executable.
             now = [action for action in chosen if action["action"] == "create"]
             later = [action for action in chosen if action["action"] != "create"]
-        with self._op.effect("commit"):
-            made = self._send(now, seen.head)
-            self._op.done("commit", made)
-        with self._op.after("compare"):
-            self._compare(made, seen.head)
+        with op.effect(self._asked.effect):
+            made = self._send(now, head)
+            op.done(self._asked.effect, made)
+        with op.after("compare"):
+            self._compare(made, head)
         if later:
-            self._op.note(base_sha=made.sha)
-            with self._op.after("make executable"):
+            op.note(base_sha=made.sha)
+            with op.after("make executable"):
                 first, made = made, self._send(later, made.sha)
-                self._op.done("make executable", made)
-            with self._op.after("compare"):
+                op.done("make executable", made)
+            with op.after("compare"):
                 self._compare(made, first.sha)
         return made
 
-    def _send(self, chosen: Sequence[Mapping[str, Any]], head: str | None) -> Commit:
-        body = {**self._about, "actions": list(chosen)}
+    def _send(self, chosen: Sequence[dict[str, Any]], head: str | None) -> Commit:
+        asked = self._asked
+        body: dict[str, Any] = {"branch": asked.branch, "commit_message": asked.message}
+        if asked.author is not None:
+            body |= {"author_name": asked.author.name, "author_email": asked.author.email}
+        body["actions"] = list(chosen)
         try:
-            response = self._op.request("POST", COMMITS, project=self._repo, body=body)
+            response = self._op.request("POST", COMMITS, project=self._op.repo, body=body)
         except StatusError as exc:
-            error = self._meaning(exc, self._op)
-            if isinstance(error, HeadMovedError):
-                raise self._read_up(error, head) from exc
-            raise error from exc
-        return convert.commit(response, self._branch)
+            raise self._explain_refusal(self._op.meaning(exc), head) from exc
+        return convert.commit(JsonReader(response), asked.branch)
 
-    def _read_up(self, refused: HeadMovedError, head: str | None) -> GitProviderError:
-        """What is in the way: by the host's words the branch has moved, or something is there that no list shows."""
+    def _explain_refusal(self, refused: GitProviderError, head: str | None) -> GitProviderError:
+        """Read the branch to explain a moved head: it may have moved, or something that no list shows is there."""
+        if not isinstance(refused, HeadMovedError):
+            return refused
         try:
-            response = self._op.request("GET", BRANCH, project=self._repo, branch=self._branch)
-            actual = convert.branch(JsonReader(response)).sha
-        except Exception:  # a read that fails leaves the host's own word
+            actual = convert.branch(self._op.read(BRANCH, project=self._op.repo, branch=self._asked.branch)).sha
+        except Exception:  # GitLab's own message remains
             return refused
         refused.expected, refused.actual = head, actual
         if actual != head:
@@ -145,8 +174,108 @@ class Committing:
     def _compare(self, made: Commit, head: str | None) -> None:
         if made.parent != head:
             raise HeadMovedError(
-                "the branch moved while the commit was made: it stands on another commit than was read",
+                "the branch moved while the commit was made: its parent is not the head that was read",
                 expected=head,
                 actual=made.parent,
-                hint="the commit is there; look at what it stands on, and revert it if it must not stay",
+                hint="the commit is there; look at its parent, and revert the commit if it must not stay",
             )
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """What one query asks for: paths that change, and directories above them, which must not be files."""
+
+    paths: tuple[str, ...]
+    above: tuple[str, ...]
+
+    def variables(self, project: str, ref: str, *, branch: bool) -> dict[str, Any]:
+        """The query's variables. ``ref`` is the name of a branch, or a sha."""
+        return {
+            "project": project,
+            "ref": ref,
+            "type": "HEADS" if branch else None,
+            "paths": list(self.paths),
+            "n": max(len(self.paths), 1),
+            "above": list(self.above),
+            "m": max(len(self.above), 1),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the queries found.
+
+    Attributes:
+        empty: whether the repository has no commits.
+        default_branch: the name that a first commit's branch must have; None where the host does not say.
+        head: the branch's head; None when there is no such branch.
+        entries: per touched path, or path above one, what is there.
+    """
+
+    empty: bool
+    default_branch: str | None
+    head: str | None
+    entries: dict[str, TreeEntry]
+
+
+def queries(paths: Sequence[str]) -> list[Touched]:
+    """One query per 100 paths, and more where these lie in so many directories that GitLab would refuse the query."""
+    above = [*dict.fromkeys(directory for path in paths for directory in directories(path))]
+    found: list[Touched] = []
+    while paths or above:
+        now, paths = paths[:PATHS], paths[PATHS:]
+        room = _LIMIT - _REST - _cost(len(now))
+        fit = max((count for count in range(min(len(above), PATHS) + 1) if _cost(count) <= room), default=0)
+        found.append(Touched(tuple(now), tuple(above[:fit])))
+        above = above[fit:]
+    return found
+
+
+def _cost(count: int) -> float:
+    return (count + 6) * (1 + max(count, 1) / 100)
+
+
+def seen(repository: JsonReader) -> Seen:
+    """What one response says. A path that is not there is not among the nodes."""
+    tree = repository.object_or_none("tree")
+    last = tree.object_or_none("lastCommit") if tree else None
+    nodes = [node for name in ("blobs", "above") for node in repository.object(name).objects("nodes")]
+    return Seen(
+        empty=repository.bool("empty"),
+        default_branch=repository.str_or_none("rootRef") or None,
+        head=last.str("sha") if last else None,
+        # Git writes a directory's mode without the leading zero.
+        entries={node.str("path"): TreeEntry(node.str("oid"), node.str("mode").zfill(6)) for node in nodes},
+    )
+
+
+def actions(edits: Edits) -> list[dict[str, Any]]:
+    """The actions that carry out the edits that change something, in the same order."""
+    found: list[dict[str, Any]] = []
+    for edit in edits.effective:
+        if edit.moved_from is not None:
+            found.append({"action": "move", "previous_path": edit.moved_from, "file_path": edit.path})
+        elif edit.after is None:
+            if edit.moved_to is None:
+                found.append({"action": "delete", "file_path": edit.path})
+        else:
+            if edit.before is None or edit.before.sha != edit.after.sha:
+                verb = "create" if edit.before is None else "update"
+                found.append({"action": verb, "file_path": edit.path, **encoded(edit.data or b"")})
+            if edit.after.mode != (PLAIN if edit.before is None else edit.before.mode):
+                # create and update do not take the bit.
+                executable = edit.after.mode == EXECUTABLE
+                found.append({"action": "chmod", "file_path": edit.path, "execute_filemode": executable})
+    return found
+
+
+def encoded(data: bytes) -> dict[str, str]:
+    """A file's content as the API takes it: text where that is safe, else base64."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        text = None
+    # GitLab's own guard refuses a NUL in a parameter. Other control characters are not text either.
+    if text is not None and not any(c < " " and c not in "\t\n" for c in text):
+        return {"content": text, "encoding": "text"}
+    return {"content": base64.b64encode(data).decode("ascii"), "encoding": "base64"}

@@ -1,4 +1,4 @@
-"""The templates of the endpoints that are used, below ``/api/v4``.
+"""The templates of the endpoints, below ``/api/v4``.
 
 https://docs.gitlab.com/api/api_resources/
 """
@@ -19,5 +19,5 @@ MERGE = "/projects/{project}/merge_requests/{iid}/merge"
 NAMESPACE = "/namespaces/{namespace}"
 USERS = "/users"
 
-# Not below it: python-gitlab is given the whole address.
+# Not below it. The client gives python-gitlab the whole address.
 GRAPHQL = "/api/graphql"

@@ -1,4 +1,7 @@
-"""What GitLab's refusals mean: one table, the first row that fits decides. Each row cites a recorded fact."""
+"""What GitLab's refusals mean: one table of rules, of which the first match decides. Each rule cites a recorded fact.
+
+A refusal that no rule names keeps GitLab's own message, and its status alone decides.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,9 @@ from typing import Any
 
 import gitlab
 
-from gitprovider._remote.errors import ErrorRule, with_hint
-from gitprovider._remote.operation import RemoteOperation, Response, StatusError, transport_error
+from gitprovider._remote.errors import UNKNOWN, ErrorRule, map_response, with_hint
+from gitprovider._remote.failures import transport_error
+from gitprovider._remote.response import Response, StatusError
 from gitprovider.errors import (
     AlreadyExistsError,
     AuthenticationError,
@@ -20,7 +24,6 @@ from gitprovider.errors import (
     NotFoundError,
     NotMergeableError,
     NotMergeableReason,
-    Outcome,
     PermissionDeniedError,
     ProviderUnavailableError,
     RateLimitedError,
@@ -47,12 +50,11 @@ class GraphQLError(Exception):
         self.kind = kind
 
 
-_UNKNOWN = {"outcome": Outcome.UNKNOWN}
 _TAKEN = (400, 409, 422)
 _PUSH_RULE = r"does not follow the pattern|is not a member of team|push rule|prohibited by|is not a GitLab user"
 
-TABLE: tuple[ErrorRule, ...] = (
-    # Any endpoint: a project that moved, and what stands before the application.
+RULES: tuple[ErrorRule, ...] = (
+    # Any endpoint: a moved project, and what a proxy or a limiter returns.
     ErrorRule(
         "gl-moved-write",
         (405,),
@@ -68,7 +70,7 @@ TABLE: tuple[ErrorRule, ...] = (
             "the project has another path now, or the url of this provider has (http for https, a sub-path)"
         ),
     ),
-    ErrorRule("gl-request-timeout", (408,), ProviderUnavailableError, error_kwargs=_UNKNOWN),
+    ErrorRule("gl-request-timeout", (408,), ProviderUnavailableError, error_kwargs=UNKNOWN),
     ErrorRule("gl-limit-application", (429,), RateLimitedError, text=r"requested too many times"),
     ErrorRule("gl-limit-rack", (429,), RateLimitedError),
     # Credentials and rights.
@@ -85,7 +87,7 @@ TABLE: tuple[ErrorRule, ...] = (
         PermissionDeniedError,
         endpoint=MERGE,
         error_kwargs=with_hint(
-            "GitLab answers 401 to a user who may not merge into the target branch; the token itself is good"
+            "GitLab returns 401 to a user who may not merge into the target branch; the token itself is good"
         ),
     ),
     ErrorRule(
@@ -141,7 +143,7 @@ TABLE: tuple[ErrorRule, ...] = (
         endpoint=PROJECTS,
         text=r"Failed to create repository",
         error_kwargs=with_hint(
-            "GitLab could not make the repository on its disk, and may have left the project", **_UNKNOWN
+            "GitLab could not make the repository on disk, and may have left the project", **UNKNOWN
         ),
     ),
     ErrorRule(
@@ -178,7 +180,14 @@ TABLE: tuple[ErrorRule, ...] = (
         text=r"existing branch hierarchy|directory conflict|reference conflict|cannot lock ref",
         error_kwargs=with_hint("a branch is in the way whose name is a path prefix"),
     ),
-    ErrorRule("gl-branch-ref", (400,), NotFoundError, endpoint=BRANCHES, text=r"invalid reference name|ref is missing"),
+    ErrorRule(
+        "gl-branch-ref",
+        (400,),
+        NotFoundError,
+        endpoint=BRANCHES,
+        text=r"invalid reference name|ref is missing",
+        error_kwargs={"code": "source-not-found"},
+    ),
     ErrorRule("gl-push-rule", (400, 403), PermissionDeniedError, endpoint=BRANCHES, text=_PUSH_RULE),
     # commit_files
     ErrorRule("gl-push-rule", (400, 403), PermissionDeniedError, endpoint=COMMITS, text=_PUSH_RULE),
@@ -217,6 +226,7 @@ TABLE: tuple[ErrorRule, ...] = (
         NotFoundError,
         endpoint=MERGE_REQUESTS,
         text=r"source.branch.*does not exist",
+        error_kwargs={"code": "source-branch-not-found"},
     ),
     ErrorRule(
         "gl-mr-target-missing",
@@ -225,7 +235,7 @@ TABLE: tuple[ErrorRule, ...] = (
         endpoint=MERGE_REQUESTS,
         text=r"target.branch.*does not exist",
     ),
-    # merge_pull_request: the reason is read from the merge request afterwards.
+    # merge_pull_request: the host step reads the reason from the merge request.
     ErrorRule("gl-merge-sha", (409,), HeadMovedError, endpoint=MERGE, text=r"sha does not match"),
     ErrorRule(
         "gl-merge-refused",
@@ -234,16 +244,17 @@ TABLE: tuple[ErrorRule, ...] = (
         endpoint=MERGE,
         error_kwargs={"reason": NotMergeableReason.UNKNOWN},
     ),
-    # protect_branch: also seen as 422 and as 500, with the same text.
+    # protect_branch: GitLab also returns 422 and 500 with the same text.
     ErrorRule("gl-protected-exists", (409, 422, 500), AlreadyExistsError, endpoint=PROTECT, text=r"already exists"),
-    # What is left is decided by the status alone.
+    # The status alone decides the rest.
     ErrorRule(
         "gl-route-missing",
         (404, 405),
         NotFoundError,
         text=r"^(?-i:404 Not Found|405 Not Allowed)$",
         error_kwargs=with_hint(
-            "the url lacks the path that GitLab lives under, a proxy decodes %2F, or the server is too old"
+            "the url lacks the path that GitLab lives under, a proxy decodes %2F, or the server is too old",
+            code="route-missing",
         ),
     ),
     ErrorRule(
@@ -263,108 +274,52 @@ TABLE: tuple[ErrorRule, ...] = (
     ErrorRule("gl-not-found", (404, 410), NotFoundError),
     ErrorRule("gl-conflict", (409,), ConflictError),
     ErrorRule(
-        "gl-server-error", (500, 502, 503, 504, *range(520, 531)), ProviderUnavailableError, error_kwargs=_UNKNOWN
+        "gl-server-error", (500, 502, 503, 504, *range(520, 531)), ProviderUnavailableError, error_kwargs=UNKNOWN
     ),
-    # 501 and its like do not pass by themselves.
+    # 501 and the others do not pass by themselves.
     ErrorRule(
-        "gl-not-implemented", range(500, 600), ProviderUnavailableError, error_kwargs={**_UNKNOWN, "transient": False}
+        "gl-not-implemented", range(500, 600), ProviderUnavailableError, error_kwargs={**UNKNOWN, "transient": False}
     ),
     ErrorRule("gl-bad-request", range(400, 500), InvalidRequestError),
 )
 
 
-def translate(exc: Exception, op: RemoteOperation[Any]) -> GitProviderError:
-    """The library's error for what a step raised. Its outcome says what is known had this been the effect step."""
+def translate(exc: Exception) -> GitProviderError:
+    """The meaning of what a step raised. Its outcome is what is known had that been the effect step."""
     if isinstance(exc, GraphQLError):
         return _graphql(exc)
     if isinstance(exc, StatusError):
-        return refusal(exc.response, f"{op.method} {op.endpoint}")
-    if (lost := transport_error(exc)) is not None:
-        return lost
+        return refusal(exc.response)
+    if (error := transport_error(exc)) is not None:
+        return error
     if isinstance(exc, gitlab.GitlabError):
-        return _sdk(exc, f"{op.method} {op.endpoint}")
-    return UnexpectedResponseError(f"the response could not be read ({type(exc).__name__})", outcome=Outcome.UNKNOWN)
+        return _sdk(exc)
+    return UnexpectedResponseError(f"python-gitlab could not handle the response: {type(exc).__name__}", **UNKNOWN)
+
+
+def refusal(response: Response) -> GitProviderError:
+    """The meaning of a response that is not 2xx."""
+    return map_response(RULES, response, error_message(response), retry_after)
 
 
 def is_retryable_read_error(error: Exception, *, obey_rate_limit: bool = False) -> bool:
-    """Whether a read that failed so is worth another try. With ``obey_rate_limit`` python-gitlab has seen to 429."""
+    """Whether a failed read is worth another attempt. With ``obey_rate_limit`` python-gitlab has repeated a 429."""
     if not isinstance(error, GitProviderError):
         return False
     return error.retryable and not (obey_rate_limit and isinstance(error, RateLimitedError))
 
 
-def refusal(response: Response, endpoint: str) -> GitProviderError:
-    """What an response of another status than 2xx means at an endpoint, named by its method and template."""
-    message = message_of(response)
-    for row in TABLE:
-        if row.fits(endpoint, response, message):
-            return row.error(
-                message,
-                status=response.status,
-                request_id=response.request_id,
-                retry_after=retry_after(response),
-                **row.known,
-            )
-    return UnexpectedResponseError(
-        message, status=response.status, request_id=response.request_id, outcome=Outcome.UNKNOWN
-    )
-
-
-def _graphql(exc: GraphQLError) -> GitProviderError:
-    known: dict[str, Any] = {"status": exc.response.status, "request_id": exc.response.request_id}
-    message = str(exc)
-    match exc.kind:
-        case "":  # an untyped error is GitLab's own failure
-            return ProviderUnavailableError(message, outcome=Outcome.UNKNOWN, **known)
-        case "RATE_LIMITED":
-            return RateLimitedError(message, retry_after=retry_after(exc.response), **known)
-        case "NOT_FOUND":
-            return NotFoundError(message, **known)
-        case "FORBIDDEN":
-            return PermissionDeniedError(message, **known)
-    return InvalidRequestError(message, **known)
-
-
-def _sdk(exc: gitlab.GitlabError, endpoint: str) -> GitProviderError:
-    """python-gitlab's error without the response that it stands for, from a client used by hand."""
-    if isinstance(exc, gitlab.RedirectError):
-        return RepoMovedError("the host redirected a write", hint="read the project to learn its new path")
-    if exc.response_code is None:
-        return UnexpectedResponseError(str(exc), outcome=Outcome.UNKNOWN)
-    body = exc.response_body or b""
-    text = body.decode("utf-8", "replace") if isinstance(body, bytes) else str(body)
-    try:
-        data = json.loads(text)
-    except ValueError:
-        data = None
-    return refusal(Response(status=exc.response_code, data=data, text=text or str(exc.error_message)), endpoint)
-
-
-def retry_after(response: Response) -> float | None:
-    """Seconds that the host asked to wait.
-
-    ``RateLimit-Reset`` (seconds since 1970, read against the response's Date) counts only when ``RateLimit-Remaining``
-    is 0: a limit of the application's own shows the headers of the other limiter, which has plenty left.
-    """
-    if (asked := response.retry_after) is not None:
-        return asked
-    reset = response.headers.get("ratelimit-reset", "")
-    if response.headers.get("ratelimit-remaining") != "0" or not reset.isdecimal() or len(reset) >= 15:
-        return None
-    return max(int(reset) - response.date.timestamp(), 0.0)
-
-
-def message_of(response: Response) -> str:
-    """The host's own words as one line, whether ``message`` is a string, a list, an object of lists, or a page."""
+def error_message(response: Response) -> str:
+    """GitLab's message as one line, whether ``message`` is a string, a list, an object of lists, or a page."""
     lines = list(_lines(response.data)) if isinstance(response.data, dict) else []
     if lines:
         return "; ".join(dict.fromkeys(lines))
     text = response.text.strip()
     if not text:
-        return f"the host answered {response.status} without a message"
+        return f"the host returned {response.status} without a message"
     if text.startswith("<") or "html" in response.headers.get("content-type", ""):
-        # A proxy's page: its words are not GitLab's, and a text to look for may stand in it by chance.
-        return f"the host answered {response.status} with a page instead of JSON"
+        # A proxy's page is not GitLab's message, and may hold the text of a rule by chance.
+        return f"the host returned {response.status} with a page instead of JSON"
     return text[:300]
 
 
@@ -382,10 +337,59 @@ def _lines(data: dict[str, Any]) -> Iterator[str]:
 def _flat(value: Any, name: str = "") -> Iterator[str]:
     if isinstance(value, dict):
         for key, inner in value.items():
-            # `base` and `error` are Rails' words for "no field in particular".
+            # Rails names a message that belongs to no field `base` or `error`.
             yield from _flat(inner, name if key in ("base", "error", "message") else f"{name}.{key}".lstrip("."))
     elif isinstance(value, list | tuple):
         for inner in value:
             yield from _flat(inner, name)
     elif value is not None and str(value).strip():
         yield f"{name} {value}" if name else str(value)
+
+
+def retry_after(response: Response) -> float | None:
+    """The seconds that GitLab asks to wait: ``Retry-After``, or the reset of a limit that is used up.
+
+    ``RateLimit-Reset`` (seconds since 1970, read against the response's Date) counts only when ``RateLimit-Remaining``
+    is 0. When the application's own limit refuses, these headers are of another limiter, which has plenty left.
+    """
+    if (asked := response.retry_after) is not None:
+        return asked
+    reset = response.headers.get("ratelimit-reset", "")
+    if response.headers.get("ratelimit-remaining") != "0" or not reset.isdecimal() or len(reset) >= 15:
+        return None
+    return max(int(reset) - response.date.timestamp(), 0.0)
+
+
+def facts() -> Iterator[str]:
+    """The ids of the facts that the rules rest on."""
+    return (rule.fact for rule in RULES)
+
+
+def _graphql(exc: GraphQLError) -> GitProviderError:
+    known: dict[str, Any] = {"status": exc.response.status, "request_id": exc.response.request_id}
+    message = str(exc)
+    match exc.kind:
+        case "":  # an untyped error is GitLab's own failure
+            return ProviderUnavailableError(message, **UNKNOWN, **known)
+        case "RATE_LIMITED":
+            return RateLimitedError(message, retry_after=retry_after(exc.response), **known)
+        case "NOT_FOUND":
+            return NotFoundError(message, **known)
+        case "FORBIDDEN":
+            return PermissionDeniedError(message, **known)
+    return InvalidRequestError(message, **known)
+
+
+def _sdk(exc: gitlab.GitlabError) -> GitProviderError:
+    """The meaning of python-gitlab's error where the response is not known."""
+    if isinstance(exc, gitlab.RedirectError):
+        return RepoMovedError("the host redirected a write", hint="read the project to learn its new path")
+    if exc.response_code is None:
+        return UnexpectedResponseError(str(exc), **UNKNOWN)
+    body = exc.response_body or b""
+    text = body.decode("utf-8", "replace") if isinstance(body, bytes) else str(body)
+    try:
+        data = json.loads(text)
+    except ValueError:
+        data = None
+    return refusal(Response(status=exc.response_code, data=data, text=text or str(exc.error_message)))

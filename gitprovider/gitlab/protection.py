@@ -1,8 +1,12 @@
-"""GitLab's protected branches as a BranchProtection, and what to send to make one stricter.
+"""GitLab's protected branches: rules as a BranchProtection, and a branch protected by a rule of its own.
 
-Of several rules that match a branch the most permissive wins, for pushing, merging and force-pushing; approval by code
+Of several rules that match a branch the most permissive wins, for pushing, merging and force-pushing. Approval by code
 owners is the reverse: it is required when any rule asks for it
 (https://docs.gitlab.com/user/project/repository/branches/protected/).
+
+On the Free tier GitLab returns 200 to a change of a rule's access levels and changes nothing. There the rule is made
+anew while a second rule, the bridge, holds: a wildcard that matches this branch alone. The steps are: make the bridge,
+drop the old rule, make the new rule, drop the bridge. After each of them the branch is at least as protected as before.
 """
 
 from __future__ import annotations
@@ -13,13 +17,152 @@ from dataclasses import dataclass
 from typing import Any
 
 from gitprovider._remote.json_reader import JsonReader
-from gitprovider.errors import ConflictError, UnsupportedOptionError
+from gitprovider._remote.operation import RemoteOperation
+from gitprovider._remote.response import StatusError
+from gitprovider.errors import (
+    AlreadyExistsError,
+    ConflictError,
+    NotFoundError,
+    PermissionDeniedError,
+    UnsupportedOptionError,
+)
+from gitprovider.gitlab import convert
+from gitprovider.gitlab.client import GitLabClient
+from gitprovider.gitlab.endpoints import BRANCH, BRANCHES, RULE, RULES
 from gitprovider.models import BranchProtection
+from gitprovider.mutations import ProtectBranch
 
 NO_ONE = 0
 DEVELOPER = 30
-# Roles alone have these as null: a level granted to a user, a group or a deploy key shows a role's number as well.
+# All null for a role. A level that is granted to a user, a group or a deploy key shows a role's number as well.
 _GRANTEES = ("user_id", "group_id", "deploy_key_id", "member_role_id")
+
+
+class ProtectionCall:
+    """State and requests of one ``protect_branch`` call."""
+
+    def __init__(self, op: RemoteOperation[GitLabClient], asked: ProtectBranch) -> None:
+        self._op = op
+        self._asked = asked
+        self._plan: Plan
+
+    def run(self) -> BranchProtection:
+        """Do what is missing, and return what holds."""
+        self._read_plan()
+        if self._plan.exact is None and not self._plan.done:
+            with self._op.before("read protection"):  # a rule can be made for a branch that does not exist
+                convert.branch(self._op.read(BRANCH, project=self._op.repo, branch=self._asked.branch))
+            try:
+                return self._create()
+            except AlreadyExistsError:
+                # GitLab itself protects a new project's default branch, moments after it was made.
+                self._read_plan()
+                if self._plan.exact is None:
+                    raise
+        if self._plan.done or self._plan.exact is None:
+            return self._plan.held
+        return self._change(self._plan.exact)
+
+    def _read_plan(self) -> None:
+        with self._op.before("read protection"):
+            self._plan = plan(self._asked.branch, self._asked.rules, _read_rules(self._op))
+        self._op.note(previous_rules=self._plan.held)
+
+    def _create(self) -> BranchProtection:
+        with self._op.effect(self._asked.effect):
+            made = self._post(new_rule(self._asked.branch, self._plan.wanted))
+            held = self._plan.resulting(made)
+            self._op.done(self._asked.effect, held)
+        return self._compare(held)
+
+    def _change(self, exact: Rule) -> BranchProtection:
+        changed = self._patch(exact)
+        if self._plan.wanted.missing_from(self._plan.resulting(changed)):
+            return self._make_anew(changed)
+        with self._op.before("read protection"):
+            listed = _read_rules(self._op)
+        return self._compare(evaluate(rule for rule in listed if rule.matches(self._asked.branch)))
+
+    def _patch(self, exact: Rule) -> Rule:
+        """The rule after a change in place: as it was, where this server or tier cannot change it."""
+        branch = self._asked.branch
+        with self._op.effect(self._asked.effect):
+            try:
+                response = self._op.request(
+                    "PATCH", RULE, project=self._op.repo, name=branch, body=changed_rule(exact, self._plan.wanted)
+                )
+            except StatusError as exc:
+                if self._op.meaning(exc).code != "route-missing":
+                    raise
+                return exact
+            changed = rule(JsonReader(response))
+            if changed != exact:
+                self._op.done(self._asked.effect, self._plan.resulting(changed))
+        return changed
+
+    def _make_anew(self, exact: Rule) -> BranchProtection:
+        op, branch = self._op, self._asked.branch
+        with op.before("read protection"):
+            check_can_be_made_anew(exact)
+            bridge = choose_bridge(branch, self._similar_branches(), self._plan.listed)
+        self._make_bridge(bridge, exact)
+        with op.after("drop old rule"):
+            self._delete(branch)
+            op.done("drop old rule", branch)
+        with op.after(self._asked.effect):
+            made = self._post(new_rule(branch, self._plan.wanted, like=exact))
+            op.done(self._asked.effect, self._plan.resulting(made))
+        with op.after("drop bridge"):
+            self._delete(bridge)
+            op.done("drop bridge", bridge)
+        return self._compare(self._plan.resulting(made))
+
+    def _make_bridge(self, bridge: str, exact: Rule) -> None:
+        if any(rule.name == bridge for rule in self._plan.others):
+            return  # an earlier call left it; it is strict enough, or the plan had been refused
+        with self._op.effect("make bridge"):
+            made = self._post(new_rule(bridge, self._plan.wanted, like=exact))
+            self._op.done("make bridge", bridge)
+        self._compare(evaluate([made]))
+
+    def _similar_branches(self) -> list[str]:
+        """The names of the branches that a bridge for this one could match."""
+        # GitLab searches for a part of the name: that finds more than is needed and never less.
+        part = self._asked.branch[:-1] or self._asked.branch
+        return self._op.pages(BRANCHES, lambda item: item.str("name"), query={"search": part}, project=self._op.repo)
+
+    def _post(self, body: dict[str, Any]) -> Rule:
+        return rule(JsonReader(self._op.request("POST", RULES, project=self._op.repo, body=body)))
+
+    def _delete(self, name: str) -> None:
+        """Delete a rule. One that is gone already needs nothing."""
+        try:
+            self._op.request("DELETE", RULE, project=self._op.repo, name=name)
+        except StatusError as exc:
+            error = self._op.meaning(exc)
+            if not isinstance(error, NotFoundError) or error.code == "route-missing":
+                raise
+
+    def _compare(self, held: BranchProtection | None) -> BranchProtection:
+        held = held or BranchProtection.nothing()
+        with self._op.after("compare"):
+            if lacking := self._plan.wanted.missing_from(held):
+                raise PermissionDeniedError(
+                    f"GitLab accepted the rule, and holds less than was asked: {', '.join(lacking)}",
+                    hint="the plan, or a setting of the instance, may forbid it",
+                )
+        return held
+
+
+def read_protection(op: RemoteOperation[GitLabClient], branch: str) -> BranchProtection | None:
+    """What holds for a branch that exists, by all rules that match it; None when there are none."""
+    convert.branch(op.read(BRANCH, project=op.repo, branch=branch))
+    return evaluate(rule for rule in _read_rules(op) if rule.matches(branch))
+
+
+def _read_rules(op: RemoteOperation[GitLabClient]) -> list[Rule]:
+    """Every rule of the project and of the groups above it."""
+    return op.pages(RULES, rule, project=op.repo)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +170,7 @@ class Level:
     """One entry of a rule's list of who may push or merge.
 
     Attributes:
-        id: the entry's own id, by which the paid tiers change it; None where the server does not give it.
+        id: the entry's own id, by which the paid tiers change it; None where the server does not say.
         access_level: 0 no one, 30 Developers, 40 Maintainers, 60 administrators.
         role: whether it names a role; False for a user, a group or a deploy key.
     """
@@ -38,7 +181,7 @@ class Level:
 
     @property
     def grants(self) -> bool:
-        """Whether it lets anybody in."""
+        """Whether it allows anybody to push or merge."""
         return not self.role or self.access_level != NO_ONE
 
 
@@ -54,7 +197,7 @@ class Rule:
     inherited: bool
 
     def matches(self, branch: str) -> bool:
-        """Whether it applies to ``branch``: ``*`` stands for any run of characters, also an empty one."""
+        """Whether it applies to ``branch``. ``*`` is any run of characters, also an empty one."""
         pattern = ".*".join(re.escape(part) for part in self.name.split("*"))
         return re.fullmatch(pattern, branch, re.DOTALL) is not None
 
@@ -78,7 +221,7 @@ def _levels(data: JsonReader, name: str) -> tuple[Level, ...]:
             access_level=item.int_or_none("access_level"),
             role=all(item.int_or_none(grantee) is None for grantee in _GRANTEES),
         )
-        for item in data.items(name)
+        for item in data.objects(name)
     )
 
 
@@ -90,10 +233,10 @@ def evaluate(matching: Iterable[Rule]) -> BranchProtection | None:
     closed = not any(level.grants for rule in matching for level in rule.push)
     return BranchProtection(
         require_pull_request=closed,
-        # Ignored by GitLab unless pull requests are required, and refused by the value.
+        # GitLab ignores it unless pull requests are required, and the value refuses it.
         require_code_owner_review=closed and any(rule.code_owners for rule in matching),
         block_force_push=not any(rule.allow_force_push for rule in matching),
-        enforce_admins=closed,  # "No one" binds everybody, since 16.0 administrators too; a lower level lets them push
+        enforce_admins=closed,  # "No one" binds everybody, since 16.0 also administrators; another level lets them push
     )
 
 
@@ -118,7 +261,7 @@ class Plan:
 
     @property
     def done(self) -> bool:
-        """Whether what holds is enough, and there is nothing to write."""
+        """Whether what holds is enough."""
         return not self.wanted.missing_from(self.held)
 
     def resulting(self, exact: Rule) -> BranchProtection:
@@ -127,22 +270,22 @@ class Plan:
 
 
 def check_asked(rules: BranchProtection) -> None:
-    """Refuse what a rule cannot express: on GitLab administrators are bound by letting no one push, and only so.
+    """Refuse what a rule cannot express. On GitLab administrators are bound only where no one may push.
 
     Raises:
         UnsupportedOptionError: enforce_admins without require_pull_request.
     """
     if rules.enforce_admins and not rules.require_pull_request:
-        reason = "on GitLab administrators are bound where no one may push; ask for require_pull_request as well"
+        reason = "on GitLab administrators are bound only where no one may push; ask for require_pull_request as well"
         option = "protect_branch.enforce_admins"
         raise UnsupportedOptionError(f"{option}: {reason}", option=option, hint=reason)
 
 
 def plan(branch: str, asked: BranchProtection, listed: Sequence[Rule]) -> Plan:
-    """Decide what is to be done.
+    """Decide what to do.
 
     Raises:
-        ConflictError: another rule, a wildcard or a group's, makes the branch laxer than asked whatever its own says.
+        ConflictError: another rule, a wildcard or a group's, makes the branch laxer than asked, whatever its own says.
     """
     matching = [rule for rule in listed if rule.matches(branch)]
     exact = next((rule for rule in matching if rule.name == branch and not rule.inherited), None)
@@ -161,7 +304,7 @@ def plan(branch: str, asked: BranchProtection, listed: Sequence[Rule]) -> Plan:
 
 
 def new_rule(name: str, wanted: BranchProtection, like: Rule | None = None) -> dict[str, Any]:
-    """The body that makes a rule which asks for ``wanted`` and nothing more, keeping who may merge by ``like``."""
+    """The body that makes a rule as strict as ``wanted`` and no stricter. Who may merge is kept from ``like``."""
     push = NO_ONE if wanted.require_pull_request else _only_role(like.push) if like else DEVELOPER
     return {
         "name": name,
@@ -172,7 +315,7 @@ def new_rule(name: str, wanted: BranchProtection, like: Rule | None = None) -> d
 
 
 def changed_rule(current: Rule, wanted: BranchProtection) -> dict[str, Any]:
-    """The body that tightens a rule in place. The levels are read by the paid tiers alone; others drop them."""
+    """The body that makes a rule stricter in place. Only the paid tiers read the levels; Free drops them."""
     body: dict[str, Any] = {}
     if current.allow_force_push and wanted.block_force_push:
         body["allow_force_push"] = False
@@ -189,7 +332,7 @@ def check_can_be_made_anew(current: Rule) -> None:
     """Refuse to drop a rule that could not be made anew as it was.
 
     Raises:
-        ConflictError: it holds what only the paid tiers can write, or what this library does not model.
+        ConflictError: the rule holds what only the paid tiers can write, or what this library does not model.
     """
     if current.code_owners or len(current.merge) != 1 or not current.merge[0].role:
         raise ConflictError(
@@ -199,25 +342,20 @@ def check_can_be_made_anew(current: Rule) -> None:
         )
 
 
-def bridges(branch: str) -> tuple[str, ...]:
-    """Wildcard names that match ``branch`` and little else, the narrowest first."""
-    return (f"{branch[:-1]}*{branch[-1]}", f"{branch}*")
-
-
 def choose_bridge(branch: str, names: Iterable[str], listed: Sequence[Rule]) -> str:
-    """A wildcard that matches ``branch`` alone: none of the other ``names``, and no branch that another rule names.
+    """A wildcard that matches ``branch``, none of the other ``names``, and no branch that another rule names.
 
     Raises:
         ConflictError: there is none.
     """
     taken = {*names, *(rule.name for rule in listed if "*" not in rule.name)} - {branch}
-    for name in bridges(branch):
+    for name in (f"{branch[:-1]}*{branch[-1]}", f"{branch}*"):  # the narrower one first
         pattern = Rule(name, (), (), False, False, False)
         if not any(pattern.matches(other) for other in taken):
             return name
     raise ConflictError(
-        f"the rule {branch!r} cannot be changed in place here, and a rule to stand in for it while it is made anew "
-        "would match other branches too",
+        f"the rule {branch!r} cannot be changed in place here, and a bridge that holds while it is made anew would "
+        "match other branches too",
         hint="set 'Allowed to push and merge' of the rule to 'No one' by hand",
     )
 

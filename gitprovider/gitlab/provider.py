@@ -1,21 +1,22 @@
-"""GitLabProvider: the contract and the host's state on GitLab, by python-gitlab."""
+"""GitLabProvider: repositories on GitLab, by python-gitlab."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import gitlab
 
 from gitprovider import checks
-from gitprovider import mutations as arguments
 from gitprovider._remote.json_reader import JsonReader
-from gitprovider._remote.operation import PAGE_SIZE, RemoteOperation, Response, StatusError, read_pages
+from gitprovider._remote.operation import RemoteOperation
 from gitprovider._remote.provider import RemoteProvider
+from gitprovider._remote.response import StatusError
 from gitprovider.contract import TreeEntry
 from gitprovider.errors import (
+    AlreadyExistsError,
     GitProviderError,
     InvalidRequestError,
     NotFoundError,
@@ -26,10 +27,10 @@ from gitprovider.errors import (
     UnexpectedResponseError,
 )
 from gitprovider.events import Hook
-from gitprovider.gitlab import actions, convert, protection
+from gitprovider.gitlab import convert
 from gitprovider.gitlab.auth import Credential
 from gitprovider.gitlab.client import PUBLIC, GitLabClient, Settings
-from gitprovider.gitlab.commits import Committing
+from gitprovider.gitlab.commits import CommitCall
 from gitprovider.gitlab.endpoints import (
     BRANCH,
     BRANCHES,
@@ -44,23 +45,18 @@ from gitprovider.gitlab.endpoints import (
     USERS,
 )
 from gitprovider.gitlab.errors import is_retryable_read_error, translate
-from gitprovider.gitlab.merges import Merging, Patience
-from gitprovider.gitlab.protecting_ import Protecting, list_rules, more_pages
-from gitprovider.gitlab.quick_actions import first_quick_action
-from gitprovider.models import (
-    Author,
-    Branch,
-    BranchProtection,
-    Commit,
-    FileChange,
-    MergeMethod,
-    MergeResult,
-    PullRequest,
-    PullRequestState,
-    Repo,
-    Visibility,
+from gitprovider.gitlab.merges import MergeCall
+from gitprovider.gitlab.protection import ProtectionCall, check_asked, read_protection
+from gitprovider.models import Branch, BranchProtection, Commit, MergeResult, PullRequest, PullRequestState, Repo
+from gitprovider.mutations import (
+    CommitFiles,
+    CreateBranch,
+    CreateRepo,
+    MergePullRequest,
+    Mutation,
+    OpenPullRequest,
+    ProtectBranch,
 )
-from gitprovider.options import require_rules, require_visibility
 from gitprovider.redact import Redactor
 from gitprovider.retry import RetryOptions
 
@@ -78,20 +74,20 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
     """Repositories (projects) on gitlab.com or a self-managed GitLab.
 
     Args:
-        url: the host's address, with the path that it lives under, if any: ``https://git.example.org/gitlab``. A
+        url: the host's address, with the path that GitLab lives under, if any: ``https://git.example.org/gitlab``. A
             trailing slash or ``/api/v4`` is taken off.
         private_token, oauth_token: exactly one of them: a personal, project or group access token, or an OAuth token,
-            with the scope ``api``. CI job tokens reach none of the endpoints that are needed.
-        timeout: seconds to wait for a connection, and for each part of an response.
+            with the scope ``api``. A CI job token reaches none of the endpoints that are needed.
+        timeout: seconds to wait for a connection, and for each part of a response.
         verify: True, or the path of a CA bundle; False turns the check of certificates off. Proxies are taken from the
             environment, as requests does.
-        retry: how reads are tried again.
-        obey_rate_limit: True gives python-gitlab's own way with 429 back, which re-sends every request, a mutation
-            too, up to ten times and waits as long as the host asks. Then nothing here is on top of it, and "sent
-            once" does not hold for a 429.
+        retry: how reads are retried.
+        obey_rate_limit: True turns python-gitlab's own handling of 429 on. It sends every request again, also a
+            mutation, up to ten times, and waits as long as the host asks. The library then retries no 429 itself, and
+            "sent once" does not hold for a 429.
         allow_http: permit ``http://`` to a host that is not this machine. The token then travels in the clear.
         settle: seconds after which a request whose response was lost can no longer take effect.
-        on_event: is told of every request, retry and operation.
+        on_event: is called with every request, retry and operation.
 
     No request is sent until an operation is called. A provider may be used by many threads, and after a fork by both
     processes. It holds a credential and cannot be pickled.
@@ -146,436 +142,266 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         errors are python-gitlab's own.
         """
         self._pool.check_open()
-        # One of its own, not of the pool: whoever borrows it may change it.
+        # Not one of the pool: whoever borrows it may change it.
         client = GitLabClient(self._settings, self._credential, follow_reads=True)
         try:
             yield client.sdk
         finally:
             client.close()
 
-    # The contract
+    # GitProviderContract
 
-    def get_repo(self, repo: str) -> Repo:
-        """See GitProviderContract."""
-        with self._operation("get_repo", repo) as op:
-            with op.arguments():
-                checks.check_repo_path(repo)
-            read = self._retried(op)
-            found: Repo = read("get project", lambda: convert.repo(self._followed(op, repo)))
-            return found
+    def _get_repo(self, op: GitLabOperation) -> Repo:
+        """Read the project, also where GitLab redirects to its new path."""
+        found: Repo = self._retried(op, "read repository")(lambda: self._repo(op))
+        return found
 
-    def list_branches(self, repo: str) -> list[Branch]:
-        """See GitProviderContract."""
-        with self._operation("list_branches", repo) as op:
-            with op.arguments():
-                checks.check_repo_path(repo)
-            read = self._retried(op)
+    def _list_branches(self, op: GitLabOperation) -> list[Branch]:
+        """List the branches in pages of 100. A page that fails is read again by itself."""
+        step = "list branches"
+        with op.before(step):
+            return op.pages(BRANCHES, convert.branch, read=self._retried(op, step), project=op.repo)
 
-            def page(number: int) -> tuple[list[Branch], bool | None]:
-                query = {"per_page": PAGE_SIZE, "page": number}
-                response = op.request("GET", BRANCHES, project=repo, query=query)
-                return [convert.branch(item) for item in JsonReader.each(response)], more_pages(response)
+    def _create_repo(self, op: GitLabOperation, asked: CreateRepo) -> Repo:
+        """Create the project in its namespace, which GitLab wants as a number.
 
-            with op.before("list branches"):
-                found = read_pages(lambda number: read(f"get page {number}", lambda: page(number)))
-            return sorted({branch.name: branch for branch in found}.values(), key=lambda branch: branch.name)
-
-    def create_repo(
-        self,
-        repo: str,
-        *,
-        description: str = "",
-        visibility: Visibility = Visibility.PRIVATE,
-        auto_init: bool = False,
-    ) -> Repo:
-        """See GitProviderContract."""
-        with self._operation("create_repo", repo, mutation=True) as op:
-            with op.arguments():
-                visibility = arguments.create_repo(
-                    repo, description=description, visibility=visibility, auto_init=auto_init
-                )
-                require_visibility(visibility, self._host)
-                op.note(visibility=visibility.value, description=description, auto_init=auto_init)
-            namespace, _, name = repo.rpartition("/")
-            with op.before("get namespace"):
-                body = {
-                    # GitLab makes a path of a name alone, and takes the token's own namespace when none is given.
-                    "name": name,
-                    "path": name,
-                    "namespace_id": self._namespace(op, namespace),
-                    "description": description,
-                    "visibility": visibility.value,
-                    "initialize_with_readme": auto_init,
-                }
-            op.find_existing = lambda: self._existing_repo(op, repo)
-            with op.effect("create project"):
-                made = convert.repo(op.request("POST", PROJECTS, body=body))
-                op.done("create project", made)
-            with op.after("compare"):
-                if (made.path, made.visibility) != (repo, visibility):
-                    raise UnexpectedResponseError(f"GitLab made {made.path!r}, {made.visibility.value}")
-            return made
-
-    def create_branch(self, repo: str, name: str, *, source: str) -> Branch:
-        """See GitProviderContract."""
-        with self._operation("create_branch", repo, mutation=True) as op:
-            with op.arguments():
-                source = arguments.create_branch(repo, name, source=source)
-                op.note(branch=name)
-            sha = source
-            if not checks.is_sha(source):
-                with op.before("get source"):
-                    sha = self._branch(op, repo, source).sha
-            op.note(source_sha=sha)
-            op.find_existing = lambda: self._branch(op, repo, name)
-            with op.effect("create branch"):
-                made = self._make_branch(op, repo, {"branch": name, "ref": sha})
-                op.done("create branch", made)
-            return made
-
-    def protect_branch(self, repo: str, branch: str, rules: BranchProtection = BranchProtection()) -> BranchProtection:
-        """See GitProviderContract.
-
-        Of GitLab's rules the most permissive that matches wins. The rule is changed in place on the paid tiers; on
-        Free it is made anew, while a bridge rule of a wildcard name holds. Administrators are bound where no one may
-        push, so that ``enforce_admins`` comes with ``require_pull_request``, and is not to be had without.
+        Name, path and namespace are all sent. GitLab makes another path of a name alone, and takes the token's own
+        namespace where none is given.
         """
-        with self._operation("protect_branch", repo, mutation=True) as op:
-            with op.arguments():
-                arguments.protect_branch(repo, branch, rules)
-                require_rules(rules, self._host)
-                protection.check_asked(rules)
-                op.note(branch=branch, rules=rules)
-            return Protecting(op, repo, branch, rules).run()
-
-    def commit_files(
-        self,
-        repo: str,
-        branch: str,
-        changes: Sequence[FileChange],
-        *,
-        message: str,
-        author: Author | None = None,
-        expected_head: str | None = None,
-    ) -> Commit:
-        """See GitProviderContract.
-
-        GitLab has no compare-and-set on a branch: the new commit's parent is compared with the head read before, and
-        a difference is HeadMovedError with outcome PARTIAL and the commit in ``completed``.
-        """
-        with self._operation("commit_files", repo, mutation=True) as op:
-            with op.arguments():
-                read, expected = arguments.commit_files(
-                    repo, branch, changes, message=message, author=author, expected_head=expected_head
-                )
-                op.note(branch=branch, message=message)
-            committing = Committing(op, repo, branch, message=message, author=author, meaning=self._meaning)
-            with op.before("read head"):
-                seen = committing.look(read, expected)
-                planned = actions.plan(read, seen.entries, sha256=len(seen.head or "") == 64)
-            op.note(base_sha=seen.head, files=planned.files)
-            if planned.actions:
-                return committing.commit(seen, planned.actions)
-            with op.before("get commit"):
-                return convert.commit(op.request("GET", COMMIT, project=repo, sha=str(seen.head)), branch)
-
-    def open_pull_request(
-        self,
-        repo: str,
-        *,
-        source_branch: str,
-        target_branch: str,
-        title: str,
-        description: str = "",
-        draft: bool = False,
-        labels: Sequence[str] = (),
-        reviewers: Sequence[str] = (),
-    ) -> PullRequest:
-        """See GitProviderContract. On GitLab Free a merge request has one reviewer at most."""
-        with self._operation("open_pull_request", repo, mutation=True) as op:
-            with op.arguments():
-                labels, reviewers = arguments.open_pull_request(
-                    repo,
-                    source_branch=source_branch,
-                    target_branch=target_branch,
-                    title=title,
-                    description=description,
-                    draft=draft,
-                    labels=labels,
-                    reviewers=reviewers,
-                )
-                shown = _shown_title(title, draft)
-                _check_kept(description, labels)
-                op.note(source_branch=source_branch, target_branch=target_branch, title=title, draft=draft)
-                op.note(labels=labels, reviewers=reviewers)
-            with op.before("get reviewers"):
-                ids = [_user_id(op, name) for name in reviewers]
+        namespace, _, name = op.repo.rpartition("/")
+        with op.before("read namespace"):
             body = {
-                "source_branch": source_branch,
-                "target_branch": target_branch,
-                "title": shown,
-                "description": description,
-                "labels": list(labels),
-                "reviewer_ids": ids,
+                "name": name,
+                "path": name,
+                "namespace_id": self._namespace(op, namespace),
+                "description": asked.description,
+                "visibility": asked.visibility.value,
+                "initialize_with_readme": asked.auto_init,
             }
-            op.find_existing = lambda: self._between(op, repo, source_branch, target_branch, PullRequestState.OPEN)[0]
-            with op.effect("open merge request"):
-                response = self._open(op, repo, body)
-                made = convert.pull_request(response)
-                op.note(number=made.number, head_sha=made.head_sha)
-                op.done("open merge request", made)
-            with op.after("compare"):
-                _compare(response, made, draft=draft, description=description, labels=labels, reviewer_ids=ids)
-            return made
+        with op.effect(asked.effect):
+            try:
+                made = convert.repo(JsonReader(op.request("POST", PROJECTS, body=body)))
+            except StatusError as exc:
+                error = _with_existing(op.meaning(exc), lambda: _existing_repo(op))
+                if isinstance(error, NotFoundError | PermissionDeniedError | InvalidRequestError):
+                    # The group may have been deleted and made anew, with another number.
+                    self._namespaces.pop(namespace, None)
+                raise error from exc
+            op.done(asked.effect, made)
+        with op.after("compare"):
+            if (made.path, made.visibility) != (op.repo, asked.visibility):
+                raise UnexpectedResponseError(f"GitLab made {made.path!r}, {made.visibility.value}")
+        return made
 
-    def merge_pull_request(
-        self,
-        repo: str,
-        number: int,
-        *,
-        method: MergeMethod = MergeMethod.MERGE,
-        expected_head: str | None = None,
-        message: str | None = None,
-        delete_source_branch: bool = False,
-        timeout: float = 30.0,
-    ) -> MergeResult:
-        """See GitProviderContract.
+    def _create_branch(self, op: GitLabOperation, asked: CreateBranch) -> Branch:
+        """Create the branch at a commit that is read first.
 
-        GitLab merges as the project's settings say; a method that they contradict is METHOD, before the merge. In a
-        project that merges with merge commits, it puts one on top of a squash commit. GitLab deletes the source
+        In an empty project GitLab makes the default branch before it looks for the commit, and then refuses.
+        """
+        sha = asked.source_sha
+        if sha is None:
+            with op.before("read source"):
+                sha = _branch(op, asked.source).sha
+            op.note(source_sha=sha)
+        with op.effect(asked.effect):
+            try:
+                body = {"branch": asked.name, "ref": sha}
+                made = convert.branch(JsonReader(op.request("POST", BRANCHES, project=op.repo, body=body)))
+            except StatusError as exc:
+                error = _with_existing(op.meaning(exc), lambda: _branch(op, asked.name))
+                if error.code == "source-not-found" and _was_just_begun(op):
+                    error.outcome = Outcome.UNKNOWN
+                    error.hint = "the project may have been empty: GitLab then begins it with a README.md of its own"
+                raise error from exc
+            op.done(asked.effect, made)
+        return made
+
+    def _protect_branch(self, op: GitLabOperation, asked: ProtectBranch) -> BranchProtection:
+        """Protect the branch by a rule of its own name. Of GitLab's rules the most permissive that matches wins.
+
+        The paid tiers change a rule in place. On Free it is made anew while a bridge, a rule of a wildcard name,
+        holds. Administrators are bound only where no one may push, so ``enforce_admins`` needs and comes with
+        ``require_pull_request``.
+        """
+        return ProtectionCall(op, asked).run()
+
+    def _commit_files(self, op: GitLabOperation, asked: CommitFiles) -> Commit:
+        """Commit with one request, whose actions depend on what is at the paths.
+
+        GitLab has no compare-and-set on a branch. The new commit's parent is compared with the head that was read, and
+        a difference is a HeadMovedError with outcome PARTIAL and the commit in ``completed``.
+        """
+        return CommitCall(op, asked).run()
+
+    def _open_pull_request(self, op: GitLabOperation, asked: OpenPullRequest) -> PullRequest:
+        """Open a merge request and compare it with what was asked. On GitLab Free it keeps one reviewer.
+
+        GitLab may not see a source branch for some seconds after it was made. That is a ProviderUnavailableError with
+        outcome NOT_APPLIED.
+        """
+        with op.before("read reviewers"):
+            reviewers = [_user_id(op, name) for name in asked.reviewers]
+        body = {
+            "source_branch": asked.source_branch,
+            "target_branch": asked.target_branch,
+            "title": _sent_title(asked.title, asked.draft),
+            "description": asked.description,
+            "labels": list(asked.labels),
+            "reviewer_ids": reviewers,
+        }
+        with op.effect(asked.effect):
+            try:
+                response = JsonReader(op.request("POST", MERGE_REQUESTS, project=op.repo, body=body))
+            except StatusError as exc:
+                between = (asked.source_branch, asked.target_branch, PullRequestState.OPEN)
+                error = _with_existing(op.meaning(exc), lambda: self._find_pull_requests(op, *between)[0])
+                raise _explain_missing_source(op, asked.source_branch, error) from exc
+            made = convert.pull_request(response)
+            op.note(number=made.number, head_sha=made.head_sha)
+            op.done(asked.effect, made)
+        with op.after("compare"):
+            _compare(response, made, asked, reviewers)
+        return made
+
+    def _merge_pull_request(self, op: GitLabOperation, asked: MergePullRequest) -> MergeResult:
+        """Merge as the project's settings say. A method that they contradict is METHOD, before the merge.
+
+        In a project that merges with merge commits, GitLab puts one on top of a squash commit. It deletes the source
         branch in the background, after it has compared its head.
         """
-        with self._operation("merge_pull_request", repo, mutation=True) as op:
-            with op.arguments():
-                method, expected = arguments.merge_pull_request(
-                    repo,
-                    number,
-                    method=method,
-                    expected_head=expected_head,
-                    message=message,
-                    delete_source_branch=delete_source_branch,
-                    timeout=timeout,
-                )
-                op.note(number=number, method=method.value, head_sha=expected)
-                op.note(delete_source_branch=delete_source_branch)
-            patience = Patience(self._retry, timeout)
-            merging = Merging(
-                op,
-                repo,
-                number,
-                method=method,
-                expected_head=expected,
-                patience=patience,
-                meaning=self._meaning,
-                redact=self._redact,
-            )
-            with op.before("get merge request"):
-                done = merging.read()
-            if done is None:
-                with op.before("get project"):
-                    merging.check_method(JsonReader(op.request("GET", PROJECT, project=repo)))
-                with op.before("wait for mergeability"):
-                    done = merging.until_computed()
-            if done is None:
-                with op.effect("merge"):
-                    done = merging.send(message=message, delete_source_branch=delete_source_branch)
-            op.done("merge", done)
-            if delete_source_branch:
-                with op.after("delete source branch"):
-                    merging.see_source_deleted(done)
-            return done
+        return MergeCall(op, asked, self._retry).run()
 
     # HostState
 
-    def head(self, repo: str, branch: str) -> str:
-        """See HostState."""
-        with self._reading("head", repo, branch=branch) as op:
-            return self._branch(op, repo, branch).sha
+    def _head(self, op: GitLabOperation, branch: str) -> str:
+        return _branch(op, branch).sha
 
-    def contains(self, repo: str, sha: str, branch: str) -> bool:
-        """See HostState."""
-        with self._reading("contains", repo, sha=sha, branch=branch) as op:
-            head = self._branch(op, repo, branch).sha
-            query = {"from": head, "to": sha.lower()}
-            try:
-                response = op.request("GET", COMPARE, project=repo, query=query)
-            except StatusError as exc:
-                if exc.response.status != 404:
-                    raise
-                return False
-            return not JsonReader(response).objects("commits")
+    def _contains(self, op: GitLabOperation, sha: str, branch: str) -> bool:
+        """Whether a comparison from the head to the commit has no commits. GitLab returns 404 to an unknown commit."""
+        head = _branch(op, branch).sha
+        try:
+            return not op.read(COMPARE, project=op.repo, query={"from": head, "to": sha}).objects("commits")
+        except StatusError as exc:
+            if exc.response.status != 404:
+                raise
+            return False
 
-    def commit(self, repo: str, sha: str) -> Commit:
-        """See HostState."""
-        with self._reading("commit", repo, sha=sha) as op:
-            return convert.commit(op.request("GET", COMMIT, project=repo, sha=sha.lower()))
+    def _commit(self, op: GitLabOperation, sha: str) -> Commit:
+        return convert.commit(op.read(COMMIT, project=op.repo, sha=sha))
 
-    def tree(self, repo: str, sha: str) -> Mapping[str, TreeEntry]:
-        """See HostState."""
-        with self._reading("tree", repo, sha=sha) as op:
+    def _tree(self, op: GitLabOperation, sha: str) -> dict[str, TreeEntry]:
+        """List the tree recursively, without the directories that GitLab lists too."""
+        items = op.pages(TREE, lambda item: item, query={"ref": sha, "recursive": True}, project=op.repo)
+        files = (item for item in items if item.str("type") != "tree")
+        return {item.str("path"): TreeEntry(item.str("id"), item.str("mode")) for item in files}
 
-            def page(number: int) -> tuple[list[JsonReader], bool | None]:
-                query = {"ref": sha.lower(), "recursive": True, "per_page": PAGE_SIZE, "page": number}
-                response = op.request("GET", TREE, project=repo, query=query)
-                return list(JsonReader.each(response)), more_pages(response)
+    def _protection(self, op: GitLabOperation, branch: str) -> BranchProtection | None:
+        return read_protection(op, branch)
 
-            files = [item for item in read_pages(page) if item.str("type") != "tree"]
-            return {item.str("path"): TreeEntry(item.str("id"), item.str("mode")) for item in files}
-
-    def protection(self, repo: str, branch: str) -> BranchProtection | None:
-        """See HostState."""
-        with self._reading("protection", repo, branch=branch) as op:
-            self._branch(op, repo, branch)
-            return protection.evaluate(rule for rule in list_rules(op, repo) if rule.matches(branch))
-
-    def find_pull_requests(
-        self, repo: str, *, source_branch: str, target_branch: str, state: PullRequestState | None = None
+    def _find_pull_requests(
+        self, op: GitLabOperation, source: str, target: str, state: PullRequestState | None
     ) -> list[PullRequest]:
-        """See HostState."""
-        branches = {"source_branch": source_branch, "target_branch": target_branch}
-        with self._reading("find_pull_requests", repo, **branches) as op:
-            wanted = None if state is None else checks.check_enum("state", state, PullRequestState)
-            return self._between(op, repo, source_branch, target_branch, wanted)
+        """GitLab lists merge requests from forks too, which are left out."""
+        query = {
+            "source_branch": source,
+            "target_branch": target,
+            "state": _STATES[state],
+            "order_by": "created_at",
+            "sort": "desc",
+        }
+        found = [
+            convert.pull_request(item)
+            for item in op.pages(MERGE_REQUESTS, lambda item: item, query=query, project=op.repo)
+            if item.int_or_none("source_project_id") == item.int_or_none("target_project_id")
+        ]
+        return [pull for pull in found if (pull.source_branch, pull.target_branch) == (source, target)]
 
-    def get_pull_request(self, repo: str, number: int) -> PullRequest:
-        """See HostState."""
-        with self._reading("get_pull_request", repo) as op:
-            checks.check_int("number", number, least=1)
-            return convert.pull_request(JsonReader(op.request("GET", MERGE_REQUEST, project=repo, iid=number)))
+    def _get_pull_request(self, op: GitLabOperation, number: int) -> PullRequest:
+        return convert.pull_request(op.read(MERGE_REQUEST, project=op.repo, iid=number))
 
     # What the operations share
 
-    def _translate(self, exc: Exception, op: GitLabOperation) -> GitProviderError:
-        error = translate(exc, op)
-        if op.name == "create_repo" and isinstance(error, NotFoundError | PermissionDeniedError | InvalidRequestError):
-            # Perhaps of a group that was deleted, and made anew with another number.
-            self._namespaces.pop(op.repo.rpartition("/")[0], None)
-        if isinstance(error, RepoMovedError) and error.moved_to is None and op.repo:
-            with suppress(Exception):
-                error.moved_to = convert.repo(self._followed(op, op.repo)).path
-        return error
+    def _check(self, repo: str, asked: Mutation[Any]) -> None:
+        """Refuse what GitLab would not do as asked, or would do unasked."""
+        if isinstance(asked, ProtectBranch):
+            check_asked(asked.rules)
+        elif isinstance(asked, OpenPullRequest):
+            _sent_title(asked.title, asked.draft)
+            if (line := convert.first_quick_action(asked.description)) is not None:
+                checks.refuse(
+                    "description", f"has the line {line[:40]!r}, which GitLab would execute as a quick action"
+                )
+            if comma := next((label for label in asked.labels if "," in label), None):
+                checks.refuse("labels", f"hold {comma!r}; a label of GitLab's has no comma, which separates labels")
+
+    def _translate(self, exc: Exception) -> GitProviderError:
+        return translate(exc)
 
     def _is_retryable_read_error(self, error: Exception) -> bool:
         return is_retryable_read_error(error, obey_rate_limit=self._settings.obey_rate_limit)
 
-    @contextmanager
-    def _reading(self, name: str, repo: str, **given: str) -> Iterator[GitLabOperation]:
-        """One read: ``given`` are its arguments besides the path, a sha or names of branches."""
-        with self._operation(name, repo) as op:
-            with op.arguments():
-                checks.check_repo_path(repo)
-                for argument, value in given.items():
-                    (checks.check_sha if argument == "sha" else checks.check_branch)(argument, value)
-            with op.before("read"):
-                yield op
+    def _explain(self, op: GitLabOperation, error: GitProviderError) -> None:
+        """Read where a moved project is now. GitLab refuses a write to the old path without saying."""
+        if isinstance(error, RepoMovedError) and error.moved_to is None and op.repo:
+            with suppress(Exception):
+                error.moved_to = self._repo(op).path
 
-    def _followed(self, op: GitLabOperation, repo: str) -> Response:
+    def _repo(self, op: GitLabOperation) -> Repo:
         """The project, also where it has another path now: by the number in the redirect, never by its address."""
         try:
-            return op.request("GET", PROJECT, project=repo)
+            return convert.repo(op.read(PROJECT, project=op.repo))
         except StatusError as exc:
             place = re.search(r"/api/v4/projects/(\d+)\Z", exc.response.headers.get("location", ""))
             if not 300 <= exc.response.status < 400 or place is None:
                 raise
-            return op.request("GET", PROJECT, project=place[1])
-
-    def _branch(self, op: GitLabOperation, repo: str, name: str) -> Branch:
-        return convert.branch(JsonReader(op.request("GET", BRANCH, project=repo, branch=name)))
-
-    def _make_branch(self, op: GitLabOperation, repo: str, body: Mapping[str, Any]) -> Branch:
-        try:
-            return convert.branch(JsonReader(op.request("POST", BRANCHES, project=repo, body=body)))
-        except StatusError as exc:
-            error = self._meaning(exc, op)
-            if isinstance(error, NotFoundError) and exc.response.status == 400 and _was_just_begun(op, repo):
-                # In an empty project GitLab makes the default branch before it looks for the commit.
-                error.outcome = Outcome.UNKNOWN
-                error.hint = "the project may have been empty: GitLab then begins it with a README.md of its own"
-            raise error from exc
+            return convert.repo(op.read(PROJECT, project=place[1]))
 
     def _namespace(self, op: GitLabOperation, path: str) -> int:
-        """The number of a group or user by its full path; asked for once, and again after a refusal."""
+        """The number of a group or user by its full path. It is read once, and again after a refused creation."""
         if path not in self._namespaces:
-            found = JsonReader(op.request("GET", NAMESPACE, namespace=path))
-            # A path of digits alone is read as a number, which is somebody else's.
+            found = op.read(NAMESPACE, namespace=path)
+            # GitLab reads a path of digits as a number, which is another namespace's.
             if found.str("full_path") != path:
                 raise NotFoundError(f"there is no namespace {path!r}; the host has {found.str('full_path')!r}")
             self._namespaces[path] = found.int("id")
         return self._namespaces[path]
 
-    def _existing_repo(self, op: GitLabOperation, repo: str) -> Repo | None:
-        # The name alone may be taken, by a project of another path.
-        there = convert.repo(op.request("GET", PROJECT, project=repo))
-        return there if there.path.lower() == repo.lower() else None
 
-    def _between(
-        self, op: GitLabOperation, repo: str, source: str, target: str, state: PullRequestState | None
-    ) -> list[PullRequest]:
-        """The merge requests between two branches of the project, newest first."""
-
-        def page(number: int) -> tuple[list[JsonReader], bool | None]:
-            query = {
-                "source_branch": source,
-                "target_branch": target,
-                "state": _STATES[state],
-                "order_by": "created_at",
-                "sort": "desc",
-                "per_page": PAGE_SIZE,
-                "page": number,
-            }
-            response = op.request("GET", MERGE_REQUESTS, project=repo, query=query)
-            return list(JsonReader.each(response)), more_pages(response)
-
-        own = [
-            convert.pull_request(item)
-            for item in read_pages(page)
-            if item.int_or_none("source_project_id") == item.int_or_none("target_project_id")
-        ]
-        return [pull for pull in own if (pull.source_branch, pull.target_branch) == (source, target)]
-
-    def _open(self, op: GitLabOperation, repo: str, body: Mapping[str, Any]) -> JsonReader:
-        """Open the merge request. A source branch that GitLab does not see yet is told from one that is not there."""
-        try:
-            return JsonReader(op.request("POST", MERGE_REQUESTS, project=repo, body=body))
-        except StatusError as exc:
-            error = self._meaning(exc, op)
-            if isinstance(error, NotFoundError) and "source_branch" in error.message:
-                with suppress(Exception):
-                    self._branch(op, repo, str(body["source_branch"]))
-                    error = ProviderUnavailableError(
-                        "GitLab does not see the source branch yet, which is there",
-                        status=error.status,
-                        request_id=error.request_id,
-                        hint="it was made moments ago; the same call is safe, and will do in a few seconds",
-                    )
-            raise error from exc
+def _with_existing(error: GitProviderError, read: Callable[[], Any]) -> GitProviderError:
+    """The error, with what has the name already where it can be read."""
+    if isinstance(error, AlreadyExistsError):
+        with suppress(Exception):
+            error.existing = read()
+    return error
 
 
-def _was_just_begun(op: GitLabOperation, repo: str) -> bool:
+def _existing_repo(op: GitLabOperation) -> Repo | None:
+    found = convert.repo(op.read(PROJECT, project=op.repo))
+    # The name alone may be taken, by a project with another path.
+    return found if found.path.lower() == op.repo.lower() else None
+
+
+def _branch(op: GitLabOperation, name: str) -> Branch:
+    return convert.branch(op.read(BRANCH, project=op.repo, branch=name))
+
+
+def _was_just_begun(op: GitLabOperation) -> bool:
     """Whether the project's only commit is the one by which GitLab itself begins a project."""
     with suppress(Exception):
-        [only] = JsonReader.each(op.request("GET", BRANCHES, project=repo))
+        [only] = JsonReader.each(op.request("GET", BRANCHES, project=op.repo))
         commit = only.object("commit")
         return not commit.strs("parent_ids") and (commit.str_or_none("message") or "").startswith("Add README.md")
     return False
 
 
-def _shown_title(title: str, draft: bool) -> str:
-    """The title as GitLab takes it: a draft is made by a prefix, and by nothing else."""
+def _sent_title(title: str, draft: bool) -> str:
+    """The title as GitLab takes it. A prefix, and nothing else, makes a draft."""
     if not draft and convert.makes_draft(title):
         checks.refuse("title", f"is {title[:20]!r}…, by which GitLab would make a draft; ask for draft=True")
-    shown = f"{convert.DRAFT_PREFIX}{title}" if draft else title
-    if len(shown) > 255:
+    sent = f"{convert.DRAFT_PREFIX}{title}" if draft else title
+    if len(sent) > 255:
         checks.refuse("title", "of a draft has at most 248 characters: GitLab marks it by a prefix of 7")
-    return shown
-
-
-def _check_kept(description: str, labels: Sequence[str]) -> None:
-    """Refuse what GitLab would not keep as it is."""
-    if (line := first_quick_action(description)) is not None:
-        checks.refuse("description", f"has the line {line[:40]!r}, which GitLab would execute as a quick action")
-    if comma := next((label for label in labels if "," in label), None):
-        checks.refuse("labels", f"hold {comma!r}; GitLab's labels have no comma, which separates them")
+    return sent
 
 
 def _user_id(op: GitLabOperation, name: str) -> int:
@@ -585,27 +411,33 @@ def _user_id(op: GitLabOperation, name: str) -> int:
     raise InvalidRequestError(f"reviewers: there is no user {name!r}", argument="reviewers")
 
 
-def _compare(
-    response: JsonReader,
-    made: PullRequest,
-    *,
-    draft: bool,
-    description: str,
-    labels: Sequence[str],
-    reviewer_ids: Sequence[int],
-) -> None:
-    """Compare what GitLab made with what was asked: it drops silently what it does not keep."""
-    if made.draft is not draft:
+def _explain_missing_source(op: GitLabOperation, branch: str, refused: GitProviderError) -> GitProviderError:
+    """Read a source branch that GitLab says is missing: it may only not see it yet."""
+    if refused.code == "source-branch-not-found":
+        with suppress(Exception):
+            _branch(op, branch)
+            return ProviderUnavailableError(
+                "GitLab does not see the source branch yet, though it exists",
+                status=refused.status,
+                request_id=refused.request_id,
+                hint="it was made moments ago; the same call is safe, and will succeed in a few seconds",
+            )
+    return refused
+
+
+def _compare(response: JsonReader, made: PullRequest, asked: OpenPullRequest, reviewers: list[int]) -> None:
+    """Compare what GitLab made with what was asked. It drops without a word what it does not keep."""
+    if made.draft is not asked.draft:
         raise UnexpectedResponseError(f"GitLab made {'a' if made.draft else 'no'} draft of it, by its title")
-    if made.description.rstrip() != description.replace("\r", "").rstrip():
+    if made.description.rstrip() != asked.description.replace("\r", "").rstrip():
         raise UnexpectedResponseError("GitLab did not keep the description as it is; it may have executed a line of it")
-    if left_out := set(labels) - set(response.strs("labels") if labels else ()):
+    if left_out := set(asked.labels) - set(response.strs("labels") if asked.labels else ()):
         raise PermissionDeniedError(
             f"GitLab did not set the labels {sorted(left_out)}", hint="the role may be too low to set or to make labels"
         )
-    there = {user.int("id") for user in response.objects("reviewers")} if reviewer_ids else set()
-    if unasked := set(reviewer_ids) - there:
+    there = {user.int("id") for user in response.objects("reviewers")} if reviewers else set()
+    if missing := set(reviewers) - there:
         raise PermissionDeniedError(
-            f"GitLab did not ask {len(unasked)} of {len(reviewer_ids)} reviewers",
+            f"GitLab did not ask {len(missing)} of {len(reviewers)} reviewers",
             hint="GitLab Free keeps one reviewer; others must be able to read the merge request",
         )

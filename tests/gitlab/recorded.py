@@ -1,15 +1,15 @@
-"""What becomes of recorded answers of GitLab, by the key of their endpoint; used by tests.recordings."""
+"""What becomes of GitLab's recorded responses, by the key of their endpoint; used by tests.recordings."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from gitprovider._remote.operation import Answer
-from gitprovider._remote.reader import Fields
+from gitprovider._remote.json_reader import JsonReader
+from gitprovider._remote.response import Response
 from gitprovider.errors import GitProviderError
-from gitprovider.gitlab import convert, endpoints
-from gitprovider.gitlab import errors as translate
+from gitprovider.gitlab import convert, endpoints, errors
 
 ENDPOINTS: Mapping[str, str] = {
     "get_project": f"GET {endpoints.PROJECT}",
@@ -26,34 +26,38 @@ ENDPOINTS: Mapping[str, str] = {
 }
 
 
-def _project(answer: Answer) -> Any:
-    # Nobody's read shows less of a project. A provider always sends its token.
-    if isinstance(answer.data, dict) and "visibility" not in answer.data:
+def _project(response: Response) -> Any:
+    # A read without a token shows less of a project. A provider always sends its token.
+    if isinstance(response.data, dict) and "visibility" not in response.data:
         return "a project as shown to nobody"
-    return convert.repo(answer)
+    return _repo(response)
 
 
-def _pull_request(answer: Answer) -> Any:
-    return convert.pull_request(Fields(answer))
+def _repo(response: Response) -> Any:
+    return convert.repo(JsonReader(response))
 
 
-CONVERTERS: Mapping[str, Callable[[Answer], Any]] = {
+def _pull_request(response: Response) -> Any:
+    return convert.pull_request(JsonReader(response))
+
+
+CONVERTERS: Mapping[str, Callable[[Response], Any]] = {
     "get_project": _project,
-    "create_project": convert.repo,
-    "fork_project": convert.repo,
-    "get_branch": lambda answer: convert.branch(Fields(answer)),
-    "list_branches": lambda answer: [convert.branch(item) for item in Fields.each(answer)],
-    "get_commit": convert.commit,
+    "create_project": _repo,
+    "fork_project": _repo,
+    "get_branch": lambda response: convert.branch(JsonReader(response)),
+    "list_branches": lambda response: [convert.branch(item) for item in JsonReader.each(response)],
+    "get_commit": lambda response: convert.commit(JsonReader(response)),
     "get_mr": _pull_request,
     "create_mr": _pull_request,
     "edit_mr": _pull_request,
     "merge_mr": _pull_request,
-    "list_mrs": lambda answer: [convert.pull_request(item) for item in Fields.each(answer)],
-    "list_users": lambda answer: {item.text("username"): item.number("id") for item in Fields.each(answer)},
-    "list_tree": lambda answer: {item.text("path"): item.text("mode") for item in Fields.each(answer)},
+    "list_mrs": lambda response: [convert.pull_request(item) for item in JsonReader.each(response)],
+    "list_users": lambda response: {item.str("username"): item.int("id") for item in JsonReader.each(response)},
+    "list_tree": lambda response: {item.str("path"): item.str("mode") for item in JsonReader.each(response)},
 }
 
 
-def meaning(answer: Answer, endpoint: str) -> GitProviderError:
-    """What an answer of another status than 2xx means there."""
-    return translate.refusal(answer, endpoint)
+def meaning(response: Response, endpoint: str) -> GitProviderError:
+    """What a response that is not 2xx means at an endpoint."""
+    return errors.refusal(replace(response, endpoint=endpoint))

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from gitprovider._core.edits import blob_sha
+from gitprovider._core.edits import blob_sha, lookup_in, plan
+from gitprovider._remote.json_reader import JsonReader
+from gitprovider._remote.response import Response as HostResponse
 from gitprovider.contract import TreeEntry
 from gitprovider.errors import (
     ConflictError,
@@ -24,7 +26,7 @@ from gitprovider.errors import (
 )
 from gitprovider.fakes.http import Request, Response
 from gitprovider.gitlab import GitLabProvider
-from gitprovider.gitlab.actions import Touched, encoded, plan, queries
+from gitprovider.gitlab.commits import Touched, actions, encoded, queries, seen
 from gitprovider.models import Author, BranchProtection, Commit, DeleteFile, FileChange, MoveFile, PutFile
 from tests.gitlab.world import REPO, World
 
@@ -33,7 +35,7 @@ RUN = TreeEntry(blob_sha(b"run"), "100755")
 
 
 def chosen(changes: Sequence[FileChange], **entries: TreeEntry) -> list[dict[str, Any]]:
-    return plan(changes, entries).actions
+    return actions(plan(changes, lookup_in(entries)))
 
 
 def sent_actions(world: World) -> list[dict[str, Any]]:
@@ -57,7 +59,7 @@ def test_the_same_content_is_no_action() -> None:
 
 
 @pytest.mark.parametrize(
-    ("executable", "there", "content", "actions"),
+    ("executable", "there", "content", "verbs"),
     [
         (None, None, "new", ["create"]),
         (None, RUN, "new", ["update"]),
@@ -70,7 +72,7 @@ def test_the_same_content_is_no_action() -> None:
     ],
 )
 def test_the_executable_bit_is_an_action_of_its_own(
-    executable: bool | None, there: TreeEntry | None, content: str, actions: list[str]
+    executable: bool | None, there: TreeEntry | None, content: str, verbs: list[str]
 ) -> None:
     """GL-CF-06: create and update drop it silently, and False is sent as well."""
     entries = {} if there is None else {"a": there}
@@ -78,7 +80,7 @@ def test_the_executable_bit_is_an_action_of_its_own(
     made = chosen([PutFile(path="a", content=content, executable=executable)], **entries)
 
     shown = [f"{one['action']} {one.get('execute_filemode', '')}".rstrip() for one in made]
-    assert shown == actions
+    assert shown == verbs
 
 
 def test_what_goes_is_sent_before_what_comes() -> None:
@@ -91,9 +93,21 @@ def test_what_goes_is_sent_before_what_comes() -> None:
 def test_a_directory_that_the_same_call_empties_makes_room() -> None:
     """Whether it is empty then is the host's to see; its own text for that is an InvalidRequestError."""
     changes: list[FileChange] = [PutFile(path="dir", content="x"), DeleteFile(path="dir/inside")]
-    there = {"dir": TreeEntry("1" * 40, "40000"), "dir/inside": TEXT}
+    there = {"dir": TreeEntry("1" * 40, "040000"), "dir/inside": TEXT}
 
-    assert [action["action"] for action in plan(changes, there).actions] == ["delete", "create"]
+    assert [action["action"] for action in chosen(changes, **there)] == ["delete", "create"]
+
+
+@pytest.mark.parametrize("mode", ["40000", "040000"])
+def test_a_directory_is_one_by_either_form_of_its_mode(mode: str) -> None:
+    """Git itself writes it without the leading zero."""
+    nodes = [{"path": "a", "oid": "1" * 40, "mode": mode}]
+    repository = {"empty": False, "blobs": {"nodes": nodes}, "above": {"nodes": []}}
+
+    found = seen(JsonReader(HostResponse(status=200, data=repository)))
+
+    with pytest.raises(InvalidRequestError, match="directory"):
+        plan([PutFile(path="a", content="")], lookup_in(found.entries))
 
 
 @pytest.mark.parametrize(
@@ -125,15 +139,15 @@ def test_content_is_sent_in_a_form_that_keeps_it(content: bytes, encoding: str) 
         (MoveFile(path="a", to="b"), {"a": TEXT, "b": TEXT}, "exists"),
         (PutFile(path="a", content=""), {"a": TreeEntry("1" * 40, "120000")}, "symbolic link"),
         (DeleteFile(path="a"), {"a": TreeEntry("1" * 40, "160000")}, "submodule"),
-        (PutFile(path="a", content=""), {"a": TreeEntry("1" * 40, "40000")}, "directory"),
-        (PutFile(path="a/b/c", content=""), {"a/b": TEXT}, "no directory"),
-        (MoveFile(path="x", to="a/b"), {"x": TEXT, "a": TreeEntry("1" * 40, "120000")}, "no directory"),
+        (PutFile(path="a", content=""), {"a": TreeEntry("1" * 40, "040000")}, "directory"),
+        (PutFile(path="a/b/c", content=""), {"a/b": TEXT}, "not a directory"),
+        (MoveFile(path="x", to="a/b"), {"x": TEXT, "a": TreeEntry("1" * 40, "120000")}, "not a directory"),
     ],
 )
 def test_a_change_that_does_not_fit_is_refused(change: FileChange, entries: dict[str, TreeEntry], problem: str) -> None:
     """All by what the query found, before the commit."""
     with pytest.raises(InvalidRequestError, match=problem) as caught:
-        plan([change], entries)
+        plan([change], lookup_in(entries))
 
     assert caught.value.argument == "changes"
 
@@ -147,7 +161,7 @@ def test_the_evidence_says_what_the_paths_will_be() -> None:
         PutFile(path="e", content="x", executable=True),
     ]
 
-    files = plan(changes, {"a": RUN, "b": TEXT, "c": RUN}).files
+    files = plan(changes, lookup_in({"a": RUN, "b": TEXT, "c": RUN})).files
 
     assert files == {
         "a": (blob_sha(b"new"), "100755"),
@@ -162,7 +176,7 @@ def test_a_sha_256_repository_has_its_own_ids() -> None:
     """The content that is there is recognised in it as well."""
     there = TreeEntry(blob_sha(b"text", sha256=True), "100644")
 
-    assert plan([PutFile(path="a", content=b"text")], {"a": there}, sha256=True).actions == []
+    assert actions(plan([PutFile(path="a", content=b"text")], lookup_in({"a": there}), sha256=True)) == []
 
 
 # Queries
@@ -172,16 +186,13 @@ def test_a_sha_256_repository_has_its_own_ids() -> None:
 @pytest.mark.parametrize("count", [1, 99, 100, 101, 1000])
 def test_no_query_is_refused_for_its_complexity(count: int, depth: int) -> None:
     """GitLab counts 250 at most; each path, and each directory above, is asked for exactly once."""
-    changes = [
-        PutFile(path="/".join([*(f"d{number}-{level}" for level in range(depth)), "f" + str(number)]), content="")
-        for number in range(count)
-    ]
+    changed = ["/".join([*(f"d{number}-{level}" for level in range(depth)), f"f{number}"]) for number in range(count)]
 
-    asked = queries(changes)
+    asked = queries(changed)
 
     paths = [path for one in asked for path in one.paths]
     above = [path for one in asked for path in one.above]
-    assert paths == [change.path for change in changes]
+    assert paths == changed
     assert len(above) == len(set(above)) == count * depth
     for one in asked:
         assert _complexity(one) <= 250
@@ -196,7 +207,7 @@ def _complexity(asked: Touched) -> float:
 
 def test_a_hundred_paths_of_a_few_directories_are_one_query() -> None:
     """The usual case costs no more for its directories."""
-    assert len(queries([PutFile(path=f"src/a/b{n % 10}/f{n}", content="") for n in range(100)])) == 1
+    assert len(queries([f"src/a/b{n % 10}/f{n}" for n in range(100)])) == 1
 
 
 def test_further_queries_are_by_the_sha(world: World) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from gitprovider._remote.operation import Answer, BodyError
-from gitprovider._remote.reader import Fields
+from gitprovider._remote.json_reader import JsonReader
+from gitprovider._remote.response import BodyError, Response
 from gitprovider.gitlab import convert, protection
 from gitprovider.gitlab.errors import GraphQLError
 from gitprovider.models import PullRequestState, Visibility
@@ -61,13 +61,17 @@ RULE: dict[str, Any] = {
 }
 
 
-def answer(data: Any) -> Answer:
-    return Answer(status=200, data=data)
+def response(data: Any) -> Response:
+    return Response(status=200, data=data)
+
+
+def read(data: Any) -> JsonReader:
+    return JsonReader(response(data))
 
 
 def test_a_project_is_a_repository() -> None:
     """Its description is never None, its time is UTC."""
-    value = convert.repo(answer(PROJECT))
+    value = convert.repo(read(PROJECT))
 
     assert (value.path, value.id, value.visibility) == ("acme/platform/widgets", "20729408", Visibility.PRIVATE)
     assert (value.description, value.archived, value.default_branch) == ("", False, "main")
@@ -77,8 +81,8 @@ def test_a_project_is_a_repository() -> None:
 
 def test_a_commit_has_its_first_parent() -> None:
     """Of a merge the target's side; of a first commit none."""
-    assert convert.commit(answer(COMMIT), "main").parent == OTHER
-    assert convert.commit(answer({**COMMIT, "parent_ids": []}), "main").parent is None
+    assert convert.commit(read(COMMIT), "main").parent == OTHER
+    assert convert.commit(read({**COMMIT, "parent_ids": []}), "main").parent is None
 
 
 @pytest.mark.parametrize(
@@ -97,7 +101,7 @@ def test_a_merge_request_is_a_pull_request(
     fields: dict[str, Any], state: PullRequestState, title: str, draft: bool
 ) -> None:
     """Its draft's prefix is taken off once; locked is still open."""
-    value = convert.pull_request(Fields(answer({**MERGE_REQUEST, **fields})))
+    value = convert.pull_request(read({**MERGE_REQUEST, **fields}))
 
     assert (value.state, value.title, value.draft, value.description) == (state, title, draft, "")
     assert value.merge_commit_sha is None
@@ -107,7 +111,7 @@ def test_a_draft_of_before_14_is_one() -> None:
     """The field had another name."""
     old = {name: value for name, value in MERGE_REQUEST.items() if name != "draft"}
 
-    assert convert.pull_request(Fields(answer({**old, "work_in_progress": True}))).draft
+    assert convert.pull_request(read({**old, "work_in_progress": True})).draft
 
 
 @pytest.mark.parametrize(
@@ -122,7 +126,7 @@ def test_what_a_merge_produced_is_the_last_commit_of_it(fields: dict[str, Any], 
     """The merge commit, else the squash commit, else, fast-forward, the head."""
     data = {**MERGE_REQUEST, "state": "merged", **fields}
 
-    assert convert.pull_request(Fields(answer(data))).merge_commit_sha == sha
+    assert convert.pull_request(read(data)).merge_commit_sha == sha
 
 
 NEEDED = [
@@ -130,22 +134,21 @@ NEEDED = [
         (PROJECT, convert.repo, name)
         for name in ("id", "path_with_namespace", "visibility", "web_url", "http_url_to_repo")
     ),
-    *((BRANCH, lambda got: convert.branch(Fields(got)), name) for name in ("name", "commit")),
+    *((BRANCH, convert.branch, name) for name in ("name", "commit")),
     *((COMMIT, convert.commit, name) for name in ("id", "parent_ids")),
     *(
-        (MERGE_REQUEST, lambda got: convert.pull_request(Fields(got)), name)
+        (MERGE_REQUEST, convert.pull_request, name)
         for name in ("iid", "state", "title", "source_branch", "target_branch")
     ),
-    *(
-        (RULE, lambda got: protection.rule(Fields(got)), name)
-        for name in ("name", "push_access_levels", "merge_access_levels")
-    ),
+    *((RULE, protection.rule, name) for name in ("name", "push_access_levels", "merge_access_levels")),
 ]
 
 
-@pytest.mark.parametrize(("body", "read", "name"), NEEDED, ids=[name for _, _, name in NEEDED])
+@pytest.mark.parametrize(("body", "value_of", "name"), NEEDED, ids=[name for _, _, name in NEEDED])
 @pytest.mark.parametrize("value", ["absent", None, {"odd": 1}, [], 1.5, ""])
-def test_a_field_that_a_value_needs_is_never_guessed(body: dict[str, Any], read: Any, name: str, value: Any) -> None:
+def test_a_field_that_a_value_needs_is_never_guessed(
+    body: dict[str, Any], value_of: Any, name: str, value: Any
+) -> None:
     """Missing, null or of another type: an error that names it, and no value with a hole."""
     data = deepcopy(body)
     if value == "absent":
@@ -153,19 +156,21 @@ def test_a_field_that_a_value_needs_is_never_guessed(body: dict[str, Any], read:
     else:
         data[name] = value
     if value == [] and name in ("parent_ids", "push_access_levels", "merge_access_levels"):
-        read(answer(data))  # a list that is empty is a list
+        value_of(read(data))  # a list that is empty is a list
         return
 
     with pytest.raises(BodyError, match=name):
-        read(answer(data))
+        value_of(read(data))
 
 
 @pytest.mark.parametrize("data", [None, [], "text", 7, [PROJECT]])
-def test_an_answer_of_another_shape_is_no_value(data: Any) -> None:
+def test_a_response_of_another_shape_is_no_value(data: Any) -> None:
     """GL-X-09: a list, a string, nothing at all."""
-    for read in (convert.repo, convert.commit, lambda got: convert.branch(Fields(got)), convert.graphql):
+    for value_of in (convert.repo, convert.commit, convert.branch):
         with pytest.raises(BodyError):
-            read(answer(data))
+            value_of(read(data))
+    with pytest.raises(BodyError):
+        convert.graphql(response(data))
 
 
 @pytest.mark.parametrize(
@@ -174,13 +179,13 @@ def test_an_answer_of_another_shape_is_no_value(data: Any) -> None:
 def test_a_field_of_a_value_that_is_not_possible_is_no_value(name: str, value: Any) -> None:
     """What the value itself refuses is the host's doing, not the caller's."""
     with pytest.raises(BodyError):
-        convert.pull_request(Fields(answer({**MERGE_REQUEST, name: value})))
+        convert.pull_request(read({**MERGE_REQUEST, name: value}))
 
 
 def test_errors_of_graphql_are_not_taken_for_data() -> None:
-    """Partial data beside errors is no answer either."""
+    """Partial data beside errors is not a response either."""
     with pytest.raises(GraphQLError) as caught:
-        convert.graphql(answer({"data": {"project": None}, "errors": [{"message": "broken"}]}))
+        convert.graphql(response({"data": {"project": None}, "errors": [{"message": "broken"}]}))
 
     assert (caught.value.kind, str(caught.value)) == ("", "broken")
-    assert convert.graphql(answer({"data": {"project": None}, "errors": []})).maybe_sub("project") is None
+    assert convert.graphql(response({"data": {"project": None}, "errors": []})).object_or_none("project") is None

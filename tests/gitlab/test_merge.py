@@ -299,7 +299,7 @@ def test_a_status_that_nobody_knows_is_tried(ready: World) -> None:
     assert error.status == 405
 
 
-def test_a_refusal_is_read_up(ready: World) -> None:
+def test_a_refusal_is_explained(ready: World) -> None:
     """Mergeable when it was read, and not when it was sent; it is not sent again."""
     ready.fault("status", method="PUT", status=405, body=b'{"message": "405 Method Not Allowed"}')
     handle = ready.fake.handle
@@ -327,7 +327,7 @@ def test_the_words_of_an_older_failure_do_not_hide_the_reason(world: World) -> N
     assert "not_approved" in refused(world, NotMergeableReason.REVIEWS).message
 
 
-def test_a_failure_of_the_merge_itself_is_read_up(ready: World) -> None:
+def test_a_failure_of_the_merge_itself_is_explained(ready: World) -> None:
     """GL-MG-01: 422 says no more than "Branch cannot be merged"; the merge request does."""
     ready.settings(squash_option="always")
     ready.fault("status", method="GET", endpoint=r"projects/\{\w+\}$", status=200, body=b'{"merge_method": "merge"}')
@@ -338,7 +338,7 @@ def test_a_failure_of_the_merge_itself_is_read_up(ready: World) -> None:
     assert "squash" in error.message
 
 
-def test_a_refusal_that_cannot_be_read_up_is_the_host_s_word(ready: World) -> None:
+def test_a_refusal_that_cannot_be_explained_is_the_host_s_message(ready: World) -> None:
     """A failing read says nothing new."""
     ready.fault("status", method="PUT", status=422, body=b'{"message": "Branch cannot be merged"}')
     ready.fault("status", method="GET", endpoint=r"merge_requests/\{iid\}$", nth=2, status=500)
@@ -424,7 +424,7 @@ def test_accepted_and_not_merged_in_time_is_pending_and_unknown(ready: World) ->
     assert sum(ready.time.slept) == pytest.approx(6.0)
 
 
-def test_an_empty_acceptance_is_read_up(ready: World) -> None:
+def test_an_empty_acceptance_is_followed_by_a_read(ready: World) -> None:
     """GL-X-13: 202 with {} says nothing; the merge request does."""
     ready.fault("status", method="PUT", when="after", status=202, body=b"{}")
 

@@ -19,7 +19,7 @@ from gitprovider.errors import (
     ProviderUnavailableError,
     UnexpectedResponseError,
 )
-from gitprovider.gitlab.quick_actions import first_quick_action
+from gitprovider.gitlab.convert import first_quick_action
 from gitprovider.models import PullRequest, PullRequestState
 from tests.gitlab.world import REPO, World
 

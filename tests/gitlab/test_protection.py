@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from gitprovider._remote.reader import Fields
 
-from gitprovider._remote.operation import Answer
+from gitprovider._remote.json_reader import JsonReader
+from gitprovider._remote.response import Response
 from gitprovider.errors import (
     ConflictError,
     GitProviderError,
@@ -95,7 +95,7 @@ def test_a_user_s_entry_is_no_role() -> None:
         "allow_force_push": False,
     }
 
-    read = rules_of.rule(Fields(Answer(status=200, data=shown)))
+    read = rules_of.rule(JsonReader(Response(status=200, data=shown)))
 
     assert read.push[0].grants
     value = evaluate([read])
@@ -215,11 +215,11 @@ def test_who_may_merge_is_kept(make_world: Make, free: bool) -> None:
     """Only what was asked for changes."""
     world = make_world(tier="free" if free else "premium")
     world.forge.put_rule(REPO, "main", MAINTAINERS)
-    before = rules_of.rule(Fields(Answer(status=200, data=_shown(world))))
+    before = rules_of.rule(JsonReader(Response(status=200, data=_shown(world))))
 
     world.provider().protect_branch(REPO, "main")
 
-    after = rules_of.rule(Fields(Answer(status=200, data=_shown(world))))
+    after = rules_of.rule(JsonReader(Response(status=200, data=_shown(world))))
     assert [level.access_level for level in after.merge] == [level.access_level for level in before.merge]
     assert [level.access_level for level in after.push] == [0]
 
@@ -408,7 +408,7 @@ def test_what_is_asked_for_is_no_more_than_that(world: World) -> None:
     """No force pushes: whoever could push still can, and merge."""
     world.provider().protect_branch(REPO, "main", BranchProtection(require_pull_request=False))
 
-    read = rules_of.rule(Fields(Answer(status=200, data=_shown(world))))
+    read = rules_of.rule(JsonReader(Response(status=200, data=_shown(world))))
     assert [level.access_level for level in (*read.push, *read.merge)] == [30, 30]
     assert not read.allow_force_push
 

@@ -1,4 +1,4 @@
-"""The table of refusals: each row by an example, and every exception class of python-gitlab and requests."""
+"""The error-mapping table: each rule by an example, and every exception class of python-gitlab and requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import requests
 import responses
 import urllib3
 
-from gitprovider._remote.operation import Answer, BodyError, ForeignOriginError, RemoteOperation, StatusError
+from gitprovider._remote.response import BodyError, ForeignOriginError, Response, StatusError
 from gitprovider.errors import (
     AlreadyExistsError,
     AuthenticationError,
@@ -30,44 +30,35 @@ from gitprovider.errors import (
     UnexpectedResponseError,
 )
 from gitprovider.gitlab import errors as translate
-from gitprovider.gitlab.errors import GraphQLError, is_retryable_read_error, message_of
+from gitprovider.gitlab.errors import GraphQLError, error_message, is_retryable_read_error
 from tests.fakes.facts import FACTS
 
 ANY = "GET /projects/{project}/anything"
 Meaning = type[GitProviderError]
 
 
-def an_operation(endpoint: str = ANY) -> RemoteOperation[Any]:
-    op: RemoteOperation[Any] = RemoteOperation(
-        "create_branch",
-        "acme/widgets",
-        client=None,
-        authenticate=lambda op: None,
-        provider="gitlab",
-        host="gitlab.com",
-        translate=translate.translate,
-        mutation=True,
-    )
-    op.method, op.endpoint = endpoint.split(" ", 1)
-    return op
+def meaning(exc: Exception) -> GitProviderError:
+    return translate.translate(exc)
 
 
-def meaning(exc: Exception, endpoint: str = ANY) -> GitProviderError:
-    return translate.translate(exc, an_operation(endpoint))
-
-
-def refusal(status: int, data: Any, headers: dict[str, str] | None = None) -> StatusError:
+def refusal(status: int, data: Any, headers: dict[str, str] | None = None, endpoint: str = ANY) -> StatusError:
     text = data if isinstance(data, str) else json.dumps(data)
-    return StatusError(
-        Answer(status=status, headers=headers or {}, data=None if isinstance(data, str) else data, text=text)
-    )
+    body = None if isinstance(data, str) else data
+    return StatusError(Response(status=status, endpoint=endpoint, headers=headers or {}, data=body, text=text))
+
+
+def deciding(endpoint: str, status: int, body: Any) -> int:
+    """The number of the rule that decides."""
+    response = refusal(status, body, endpoint=endpoint).response
+    message = error_message(response)
+    return next(number for number, rule in enumerate(translate.RULES) if rule.matches(response, message))
 
 
 def said(message: Any) -> dict[str, Any]:
     return {"message": message}
 
 
-# Status, body, meaning, and the row's fact, for each row at least once.
+# The rule's fact, endpoint, status, body and meaning, for each rule at least once.
 EXAMPLES: list[tuple[str, str, int, Any, Meaning, Outcome]] = [
     (
         "gl-moved-write",
@@ -396,45 +387,36 @@ EXAMPLES: list[tuple[str, str, int, Any, Meaning, Outcome]] = [
 def test_a_refusal_has_its_meaning(
     fact: str, endpoint: str, status: int, body: Any, kind: Meaning, outcome: Outcome
 ) -> None:
-    """The class, the outcome at the effect step, the status; and it is the row of that fact which decides."""
-    error = meaning(refusal(status, body, {"x-request-id": "01HZ"}), endpoint)
+    """The class, the outcome at the effect step, the status; and the rule of that fact decides."""
+    error = meaning(refusal(status, body, {"x-request-id": "01HZ"}, endpoint))
 
     assert type(error) is kind
     assert (error.outcome, error.status, error.request_id) == (outcome, status, "01HZ")
-    message = message_of(refusal(status, body).answer)
-    assert next(row.fact for row in translate.TABLE if row.fits(endpoint, Answer(status=status), message)) == fact
+    assert translate.RULES[deciding(endpoint, status, body)].fact == fact
 
 
-def test_every_row_has_an_example_and_a_recorded_fact() -> None:
-    """A row that nothing pins down is a guess."""
-    rows = {row.fact for row in translate.TABLE}
+def test_every_rule_has_an_example_and_a_recorded_fact() -> None:
+    """A rule that nothing pins down is a guess."""
+    rules = set(translate.facts())
 
-    assert rows == {example[0] for example in EXAMPLES}
-    assert rows <= FACTS.keys()
+    assert rules == {example[0] for example in EXAMPLES}
+    assert rules <= FACTS.keys()
 
 
-def test_a_row_fits_the_answer_that_its_fact_records() -> None:
-    """Status and words are those that the host was seen to send."""
-    for row in translate.TABLE:
-        fact = FACTS[row.fact]
+def test_a_rule_matches_the_response_that_its_fact_records() -> None:
+    """Status and message are those that the host was seen to send."""
+    for rule in translate.RULES:
+        fact = FACTS[rule.fact]
         data = said(fact["text"]) if "text" in fact else fact["shape"]
-        answer = refusal(fact["status"], data).answer
-        fits = row.fits(row.endpoint, answer, message_of(answer))
-        assert fits, row.fact
+        response = refusal(fact["status"], data, endpoint=rule.endpoint).response
+        assert rule.matches(response, error_message(response)), rule.fact
 
 
-def test_no_row_is_hidden_by_one_above_it() -> None:
-    """A row that no answer can reach is dead."""
-    reached = {
-        next(
-            number
-            for number, row in enumerate(translate.TABLE)
-            if row.fits(endpoint, refusal(status, body).answer, message_of(refusal(status, body).answer))
-        )
-        for _, endpoint, status, body, _, _ in EXAMPLES
-    }
+def test_no_rule_is_hidden_by_one_above_it() -> None:
+    """A rule that no response can reach is dead."""
+    reached = {deciding(endpoint, status, body) for _, endpoint, status, body, _, _ in EXAMPLES}
 
-    assert reached == set(range(len(translate.TABLE)))
+    assert reached == set(range(len(translate.RULES)))
 
 
 @pytest.mark.parametrize(
@@ -456,27 +438,27 @@ def test_no_row_is_hidden_by_one_above_it() -> None:
             "insufficient_scope: More is needed.",
         ),
         ({"errors": [{"message": "Invalid token"}]}, "Invalid token"),
-        (said(None), "the host answered 400 with a page instead of JSON"),
-        ({}, "the host answered 400 with a page instead of JSON"),
-        ("<html><title>not found</title></html>", "the host answered 400 with a page instead of JSON"),
+        (said(None), "the host returned 400 with a page instead of JSON"),
+        ({}, "the host returned 400 with a page instead of JSON"),
+        ("<html><title>not found</title></html>", "the host returned 400 with a page instead of JSON"),
         ("Retry later\n", "Retry later"),
-        ("", "the host answered 400 without a message"),
+        ("", "the host returned 400 without a message"),
         (["odd"], '["odd"]'),
         ("x" * 900, "x" * 300),
     ],
 )
 def test_a_message_of_any_shape_is_one_line(data: Any, line: str) -> None:
     """GL-X-03: a string, a list, an object of lists, a page; limit_reached counts only when it says something."""
-    answer = refusal(400, data).answer
+    response = refusal(400, data).response
     if data in ({}, {"message": None}):
-        answer = Answer(status=400, data=data, text="<html>", headers={})
+        response = Response(status=400, data=data, text="<html>")
 
-    assert message_of(answer) == line
+    assert error_message(response) == line
 
 
 def test_a_page_s_words_decide_nothing() -> None:
     """GL-GR-04: "already exists" on a proxy's page is not GitLab's word."""
-    error = meaning(refusal(400, "<html>Branch already exists</html>"), translate.BRANCHES)
+    error = meaning(refusal(400, "<html>Branch already exists</html>", endpoint=translate.BRANCHES))
 
     assert type(error) is InvalidRequestError
 
@@ -493,7 +475,7 @@ def test_a_page_s_words_decide_nothing() -> None:
 )
 def test_a_graphql_error_is_decided_by_its_type(kind: str, meant: Meaning, outcome: Outcome, retryable: bool) -> None:
     """Status 200 says nothing; without a type it is the host's own failure."""
-    error = meaning(GraphQLError(Answer(status=200, data={}), kind, "Query failed"))
+    error = meaning(GraphQLError(Response(status=200, data={}), kind, "Query failed"))
 
     assert type(error) is meant
     assert error.outcome is outcome
@@ -560,7 +542,7 @@ def test_every_class_of_requests_is_translated(kind: type[requests.RequestExcept
     ("exc", "meant", "outcome"),
     [
         (ForeignOriginError(), UnexpectedResponseError, Outcome.NOT_APPLIED),
-        (BodyError("no JSON", Answer(status=200)), UnexpectedResponseError, Outcome.UNKNOWN),
+        (BodyError("no JSON", Response(status=200)), UnexpectedResponseError, Outcome.UNKNOWN),
         (urllib3.exceptions.ProtocolError("broken"), ProviderUnavailableError, Outcome.UNKNOWN),
         (ConnectionResetError(104, "reset"), ProviderUnavailableError, Outcome.UNKNOWN),
         (KeyError("id"), UnexpectedResponseError, Outcome.UNKNOWN),

@@ -10,7 +10,7 @@ import pytest
 import requests
 import responses
 
-from gitprovider._remote.operation import BodyError, ForeignOriginError, StatusError
+from gitprovider._remote.response import BodyError, ForeignOriginError, Request, StatusError
 from gitprovider.errors import (
     InvalidRequestError,
     PermissionDeniedError,
@@ -53,9 +53,9 @@ def test_a_redirected_mutation_is_not_followed(rsps: responses.RequestsMock, sta
     rsps.get(f"{URL}/api/v4/projects/7", json=[])
 
     with pytest.raises(StatusError) as caught:
-        a_client().send("POST", "/projects", body={"name": "x"})
+        a_client().send(Request(method="POST", template="/projects", body={"name": "x"}))
 
-    assert caught.value.answer.status == status
+    assert caught.value.response.status == status
     assert [call.request.method for call in rsps.calls] == ["POST"]
 
 
@@ -65,7 +65,7 @@ def test_a_redirect_to_another_host_gets_no_token(rsps: responses.RequestsMock) 
     rsps.get("https://elsewhere.invalid/", json={})
 
     with pytest.raises(StatusError):
-        a_client().send("GET", "/projects/7")
+        a_client().send(Request(method="GET", template="/projects/7"))
 
     assert [call.request.url for call in rsps.calls] == [f"{URL}/api/v4/projects/7"]
 
@@ -98,7 +98,7 @@ def test_a_lent_client_sends_a_mutation_once(world: World) -> None:
 @pytest.mark.parametrize("given", [15, 0.5])
 def test_the_timeout_reaches_requests(sent: list[dict[str, Any]], given: float) -> None:
     """python-gitlab has none of its own."""
-    a_client(timeout=given).send("GET", "/projects")
+    a_client(timeout=given).send(Request(method="GET", template="/projects"))
 
     assert sent[0]["timeout"] == given
 
@@ -153,6 +153,7 @@ def test_a_wrong_verify_is_refused(value: Any) -> None:
         ("https://git.example.org/gitlab/api/v4", "https://git.example.org/gitlab"),
         ("https://GIT.example.org:443/api/v4/", "https://git.example.org"),
         ("http://127.0.0.1:8080/", "http://127.0.0.1:8080"),
+        ("git.example.org", "https://git.example.org"),
     ],
 )
 def test_the_url_is_brought_to_one_form(given: str, base: str, sent: list[dict[str, Any]]) -> None:
@@ -164,7 +165,7 @@ def test_the_url_is_brought_to_one_form(given: str, base: str, sent: list[dict[s
 
 
 @pytest.mark.parametrize(
-    "url", ["http://git.example.org", "git.example.org", "https://u:p@git.example.org", "ftp://x.org", None, "https://"]
+    "url", ["http://git.example.org", "https://u:p@git.example.org", "ftp://x.org", None, "https://"]
 )
 def test_a_url_that_is_none_or_would_show_the_token_is_refused(url: Any) -> None:
     """http is for this machine alone, and credentials have arguments of their own."""
@@ -201,7 +202,7 @@ def test_a_netrc_entry_is_not_sent(sent: list[dict[str, Any]], monkeypatch: pyte
     netrc.write_text("machine gitlab.com login somebody password secret\n")
     monkeypatch.setenv("NETRC", str(netrc))
 
-    a_client().send("GET", "/projects")
+    a_client().send(Request(method="GET", template="/projects"))
 
     assert "Authorization" not in sent[0]["headers"]
 
@@ -212,9 +213,9 @@ def test_the_headers_of_a_refusal_are_kept(rsps: responses.RequestsMock) -> None
     rsps.get(f"{URL}/api/v4/projects/7", status=429, body="Retry later", headers=headers)
 
     with pytest.raises(StatusError) as caught:
-        a_client().send("GET", "/projects/7")
+        a_client().send(Request(method="GET", template="/projects/7"))
 
-    answer = caught.value.answer
+    answer = caught.value.response
     assert (answer.status, answer.request_id, answer.retry_after) == (429, "01HZ", 7.0)
     assert answer.headers["ratelimit-remaining"] == "0"
 
@@ -225,10 +226,10 @@ def test_an_answer_s_headers_are_not_those_of_the_one_before(rsps: responses.Req
     rsps.get(f"{URL}/api/v4/projects/8", body=requests.ConnectionError("reset"))
     client = a_client()
     with pytest.raises(StatusError):
-        client.send("GET", "/projects/7")
+        client.send(Request(method="GET", template="/projects/7"))
 
     with pytest.raises(requests.ConnectionError):
-        client.send("GET", "/projects/8")
+        client.send(Request(method="GET", template="/projects/8"))
 
 
 @pytest.mark.parametrize(
@@ -245,26 +246,26 @@ def test_a_2xx_that_is_no_json_is_a_body_error(rsps: responses.RequestsMock, bod
     rsps.get(f"{URL}/api/v4/projects/7", body=body, content_type=kind)
 
     with pytest.raises(BodyError) as caught:
-        a_client().send("GET", "/projects/7")
+        a_client().send(Request(method="GET", template="/projects/7"))
 
     assert caught.value.cut is cut
-    assert caught.value.answer.status == 200
+    assert caught.value.response.status == 200
 
 
 def test_an_empty_2xx_is_no_data(rsps: responses.RequestsMock) -> None:
     """A DELETE is answered with 204."""
     rsps.delete(f"{URL}/api/v4/projects/7/protected_branches/main", status=204)
 
-    assert a_client().send("DELETE", "/projects/7/protected_branches/main").data is None
+    assert a_client().send(Request(method="DELETE", template="/projects/7/protected_branches/main")).data is None
 
 
 def test_graphql_is_below_the_sub_path(rsps: responses.RequestsMock) -> None:
     """It is no part of the REST API's path, and passes the same client."""
     rsps.post("https://git.example.org/gitlab/api/graphql", json={"data": {}})
 
-    assert a_client("https://git.example.org/gitlab").send("POST", "/api/graphql", body={"query": "{}"}).data == {
-        "data": {}
-    }
+    assert a_client("https://git.example.org/gitlab").send(
+        Request(method="POST", template="/api/graphql", body={"query": "{}"})
+    ).data == {"data": {}}
 
 
 @pytest.mark.parametrize("path", ["acme/widgets", "acme/platform/deep/er/widgets"])
