@@ -1,4 +1,4 @@
-"""The local forge: a Git host in a folder, and the provider that speaks to it."""
+"""The local forge: a Git host in a folder, and the provider on it."""
 
 from gitprovider._core.extras import missing_extra
 
@@ -7,7 +7,7 @@ try:
     from gitprovider.local.forge import Forge, locate
     from gitprovider.local.git import CommitRecord
     from gitprovider.local.provider import LocalProvider
-    from gitprovider.local.rules import strictest
+    from gitprovider.local.session import strictest
 except ImportError as exc:
     raise missing_extra("local", exc) from None
 

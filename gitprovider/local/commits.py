@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
 from typing import Any
 
 import pygit2
 
 from gitprovider import checks
+from gitprovider._core import edits
 from gitprovider.contract import TreeEntry
 from gitprovider.errors import AlreadyExistsError, ConflictError, HeadMovedError, InvalidRequestError, NotFoundError
-from gitprovider.local import pulls
-from gitprovider.local.git import CommitRecord, commit_record, damaged, signature
-from gitprovider.local.rules import refuse_deletion, refuse_push
+from gitprovider.local.git import BareRepository, CommitRecord, commit_record, damaged, signature
+from gitprovider.local.protection import refuse_deletion, refuse_push
+from gitprovider.local.pull_requests import close_all_of
 from gitprovider.local.session import OnCommit, Session, Sessions
-from gitprovider.local.trees import entries_of, write_tree
+from gitprovider.local.trees import write_tree
 from gitprovider.models import Author, FileChange
 
-_MODES = ("100644", "100755", "120000", "160000", "040000")
+_MODES = (edits.PLAIN, edits.EXECUTABLE, edits.LINK, edits.SUBMODULE, edits.DIRECTORY)
 
 
-class Contents(Sessions):
+class Commits(Sessions):
     """The branches, objects and commits of the forge's repositories."""
 
     # Branches
 
     def branches(self, path: str) -> list[tuple[str, str]]:
-        """Every branch and its head's sha, sorted by name."""
+        """Every branch and the sha of its head, sorted by name."""
         with self._reading(path) as session:
             return session.git.branches()
 
@@ -34,7 +36,7 @@ class Contents(Sessions):
         """The branch's head.
 
         Raises:
-            NotFoundError: no such branch.
+            NotFoundError: the branch does not exist.
         """
         with self._reading(path) as session:
             return session.head(branch)
@@ -43,9 +45,9 @@ class Contents(Sessions):
         """Create a branch at a commit.
 
         Raises:
-            AlreadyExistsError: ``existing`` is the pair of its name and head.
-            NotFoundError: no such commit.
-            ConflictError: a branch is in the way whose name is a path prefix of this one, or the other way about.
+            AlreadyExistsError: the branch exists. ``existing`` is the pair of its name and head.
+            NotFoundError: the commit does not exist.
+            ConflictError: the name of another branch is a path prefix of this one, or the reverse.
         """
         checks.check_branch("name", name)
         with self._writing(path) as session:
@@ -62,12 +64,12 @@ class Contents(Sessions):
         """Move a branch to a commit, from ``expected`` where that is given.
 
         Args:
-            force: also where the commit does not descend from the head.
-            bypass: regardless of the branch's protection; who may is for the caller to know.
+            force: allow a commit that does not descend from the head.
+            bypass: ignore the branch's protection. The caller decides who may.
 
         Raises:
-            NotFoundError: no such branch or commit.
-            HeadMovedError: the branch is not at ``expected``, or the commit does not descend from it.
+            NotFoundError: the branch or the commit does not exist.
+            HeadMovedError: the branch is not at ``expected``, or the commit does not descend from the head.
             PermissionDeniedError: the protection forbids it.
         """
         with self._writing(path) as session:
@@ -76,41 +78,37 @@ class Contents(Sessions):
             session.git.commit(sha)
             if not force and not session.git.contains(held, sha):
                 raise HeadMovedError(
-                    f"{sha} does not descend from {held}, where the branch {branch!r} is",
-                    expected=expected,
-                    actual=held,
+                    f"{sha} does not descend from {held}, the head of {branch!r}", expected=expected, actual=held
                 )
-            self._push(session, branch, held, sha, bypass=bypass)
+            if not bypass:
+                refuse_push(session, branch, old=held, new=sha)
+            session.git.set_branch(branch, sha)
 
     def delete_branch(self, path: str, branch: str, *, expected: str | None = None, bypass: bool = False) -> None:
-        """Delete a branch, at ``expected`` where that is given. Open pull requests from or to it are closed.
+        """Delete a branch, at ``expected`` where that is given, and close the open pull requests from or to it.
+
+        Args:
+            bypass: ignore the branch's protection.
 
         Raises:
-            NotFoundError: no such branch.
-            HeadMovedError: it is not at ``expected``.
-            PermissionDeniedError: its protection forbids it.
+            NotFoundError: the branch does not exist.
+            HeadMovedError: the branch is not at ``expected``.
+            PermissionDeniedError: the protection forbids it.
             ConflictError: it is the default branch.
         """
         with self._writing(path) as session:
             _refuse_moved(branch, expected, session.head(branch))
             if branch == session.repo.default_branch:
-                raise ConflictError(f"{branch!r} is the default branch, and cannot be deleted")
+                raise ConflictError(f"{branch!r} is the default branch and cannot be deleted")
             if not bypass:
-                refuse_deletion(session.protection(branch), branch)
-            pulls.close_all_of(session, branch)
+                refuse_deletion(session, branch)
+            close_all_of(session, branch)
             session.git.delete_branch(branch)
-
-    @staticmethod
-    def _push(session: Session, branch: str, old: str | None, new: str, *, bypass: bool) -> None:
-        if not bypass:
-            passed = session.checks(new)
-            refuse_push(session.protection(branch), session.git, branch, old=old, new=new, passed=passed)
-        session.git.set_branch(branch, new)
 
     # Objects
 
     def write_blob(self, path: str, data: bytes) -> str:
-        """Write a blob and return its sha. Nothing names it yet."""
+        """Write a blob that no tree names yet, and return its sha."""
         with self._reading(path) as session:
             return session.git.write_blob(data)
 
@@ -118,7 +116,7 @@ class Contents(Sessions):
         """A blob's content.
 
         Raises:
-            NotFoundError: no such blob.
+            NotFoundError: the blob does not exist.
         """
         with self._reading(path) as session:
             blob = session.git.find(sha)
@@ -127,11 +125,11 @@ class Contents(Sessions):
             return bytes(blob.data)
 
     def write_tree(self, path: str, base_tree: str | None, entries: Mapping[str, tuple[str, str] | None]) -> str:
-        """Write the tree that ``entries`` (path to blob sha and mode, or None to delete) make of ``base_tree``.
+        """Write the tree that ``entries`` make of ``base_tree``: path to blob sha and mode, or to None to delete it.
 
         Raises:
-            NotFoundError: no such base tree or blob.
-            InvalidRequestError: a path or mode that Git does not take; deleting what is not there; a file below a
+            NotFoundError: the base tree or a blob does not exist.
+            InvalidRequestError: Git does not allow a path or mode; a deleted path does not exist; a file is below a
                 file or in place of a directory.
         """
         with self._reading(path) as session:
@@ -139,7 +137,7 @@ class Contents(Sessions):
                 checks.check_file_path("entries", name)
                 if entry is not None and entry[1] not in _MODES:
                     checks.refuse("entries", f"give {name!r} the mode {entry[1]!r}; allowed are {', '.join(_MODES)}")
-                if entry is not None and entry[1] != "160000" and session.git.find(entry[0]) is None:
+                if entry is not None and entry[1] != edits.SUBMODULE and session.git.find(entry[0]) is None:
                     raise NotFoundError(f"{session.repo.path} has no object {entry[0]}")
             return write_tree(session.git, None if base_tree is None else _tree(session, base_tree), entries)
 
@@ -147,20 +145,22 @@ class Contents(Sessions):
         """Every file of a tree or of a commit's tree, by path.
 
         Raises:
-            NotFoundError: no such tree or commit.
+            NotFoundError: the tree or commit does not exist.
         """
         with self._reading(path) as session:
             return session.git.files(_tree(session, tree_or_commit))
 
     def read_entries(self, path: str, tree_or_commit: str, paths: Iterable[str]) -> dict[str, TreeEntry | None]:
-        """What a tree or commit has at some paths, None for nothing; a directory has the mode ``040000``.
+        """What a tree or commit has at some paths: None for nothing, mode ``040000`` for a directory.
 
         Raises:
-            NotFoundError: no such tree or commit.
+            NotFoundError: the tree or commit does not exist.
         """
         with self._reading(path) as session:
             tree = _tree(session, tree_or_commit)
             return {name: session.git.entry(tree, name) for name in paths}
+
+    # Commits
 
     def write_commit(
         self,
@@ -172,38 +172,31 @@ class Contents(Sessions):
         author: Author | None = None,
         committer: Author | None = None,
     ) -> str:
-        """Write a commit object and return its sha. No branch names it yet.
+        """Write a commit that no branch names yet, and return its sha.
 
         Raises:
-            NotFoundError: no such tree or parent.
+            NotFoundError: the tree or a parent does not exist.
         """
         with self._reading(path) as session:
             _tree(session, tree)
             for parent in parents:
                 session.git.commit(parent)
-            now = self._now()
-            return session.git.write_commit(
-                tree=tree,
-                parents=list(parents),
-                message=message,
-                author=signature(author or self.identity, now),
-                committer=signature(committer or self.identity, now),
-            )
+            return self._write_commit(session.git, tree, parents, message, author=author, committer=committer)
 
     def read_commit(self, path: str, sha: str) -> CommitRecord:
         """A commit by its sha.
 
         Raises:
-            NotFoundError: there is none.
+            NotFoundError: the commit does not exist.
         """
         with self._reading(path) as session:
             return commit_record(session.git.commit(sha))
 
     def contains(self, path: str, sha: str, branch: str) -> bool:
-        """Whether the commit is reachable from the branch's head; an unknown commit is not.
+        """Whether the commit is reachable from the branch's head. An unknown commit is not.
 
         Raises:
-            NotFoundError: no such branch.
+            NotFoundError: the branch does not exist.
         """
         with self._reading(path) as session:
             return session.git.contains(sha, session.head(branch))
@@ -219,15 +212,16 @@ class Contents(Sessions):
         expected_head: str | None = None,
         bypass: bool = False,
         allow_empty: bool = False,
+        on_plan: Callable[[edits.Edits], None] | None = None,
         on_commit: OnCommit | None = None,
     ) -> CommitRecord:
-        """Commit changes to a branch under one lock; see GitProviderContract.commit_files.
+        """Commit changes to a branch under one lock, by the rules of ``commit_files``.
 
         Args:
-            bypass: regardless of the branch's protection.
-            allow_empty: make a commit also where nothing changes; otherwise the head is returned.
-            on_commit: called with the head built on (None for a first commit) and the commit's sha, before the
-                branch moves.
+            bypass: ignore the branch's protection.
+            allow_empty: make a commit where nothing changes. Without it the head is returned.
+            on_plan: called with the edits before anything is written.
+            on_commit: called before the branch moves.
         """
         checks.check_branch("branch", branch)
         with self._writing(path) as session:
@@ -237,23 +231,55 @@ class Contents(Sessions):
             _refuse_moved(branch, expected_head, held)
             base = None if held is None else _head_commit(session, held)
             base_tree = None if base is None else git.own(base.tree_id)
-            tree = write_tree(git, base_tree, entries_of(git, base_tree, changes))
-            if base is not None and str(base.tree_id) == tree and not allow_empty:
-                return commit_record(base)
-            now = self._now()
-            sha = git.write_commit(
-                tree=tree,
-                parents=[] if held is None else [held],
-                message=message,
-                author=signature(author or self.identity, now),
-                committer=signature(self.identity, now),
+            planned = edits.plan(
+                changes, cache(partial(git.entry, base_tree)), occupied=partial(_is_occupied, git, base_tree)
             )
+            if on_plan is not None:
+                on_plan(planned)
+            if base is not None and not planned.effective and not allow_empty:
+                return commit_record(base)
+            tree = _write_edits(git, base_tree, planned)
+            sha = self._write_commit(git, tree, [held] if held else [], message, author=author)
             # Read before the branch moves: a read that failed afterwards would make the commit look refused.
             made = commit_record(git.commit(sha))
             if on_commit is not None:
                 on_commit(held, sha)
-            self._push(session, branch, held, sha, bypass=bypass)
+            if not bypass:
+                refuse_push(session, branch, old=held, new=sha)
+            git.set_branch(branch, sha)
             return made
+
+    def _write_commit(
+        self,
+        git: BareRepository,
+        tree: str,
+        parents: Sequence[str],
+        message: str,
+        *,
+        author: Author | None,
+        committer: Author | None = None,
+    ) -> str:
+        now = self._now()
+        return git.write_commit(
+            tree=tree,
+            parents=parents,
+            message=message,
+            author=signature(author or self.identity, now),
+            committer=signature(committer or self.identity, now),
+        )
+
+
+def _write_edits(git: BareRepository, base: pygit2.Tree | None, planned: edits.Edits) -> str:
+    entries: dict[str, tuple[str, str] | None] = {}
+    for edit in planned.effective:
+        if edit.data is not None:
+            git.write_blob(edit.data)
+        entries[edit.path] = edit.after
+    return write_tree(git, base, entries)
+
+
+def _is_occupied(git: BareRepository, tree: Any, directory: str, gone: set[str]) -> bool:
+    return any(f"{directory}/{name}" not in gone for name in git.files(git.own(tree[directory].id)))
 
 
 def _refuse_moved(branch: str, expected: str | None, actual: str | None) -> None:
@@ -275,7 +301,7 @@ def _refuse_first(session: Session, branch: str) -> None:
 def _head_commit(session: Session, sha: str) -> pygit2.Commit:
     commit: Any = session.git.own(pygit2.Oid(hex=sha))
     if not isinstance(commit, pygit2.Commit):
-        raise damaged(session.repo.path, f"the branch's head {sha} is no commit")
+        raise damaged(session.repo.path, f"the branch's head {sha} is not a commit")
     return commit
 
 

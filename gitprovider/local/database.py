@@ -1,7 +1,7 @@
-"""What the forge keeps outside Git: repositories, pull requests, rules, approvals and checks, in one SQLite database.
+"""The forge's database in SQLite: repositories, pull requests, rules, approvals and checks.
 
-Connections are opened for one operation and closed after it (0.3 ms): none is ever shared by threads or carried across
-a fork, after which SQLite's locks would no longer hold.
+Each operation opens and closes its own connection (0.3 ms). Threads never share one, and none is carried across a
+fork, after which SQLite's locks would no longer hold.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from gitprovider.errors import Outcome, ProviderUnavailableError
 from gitprovider.local.fork_gate import inside
 from gitprovider.models import BranchProtection, PullRequestState, Visibility
 
-# "gpfg": tells a forge's database from any other SQLite file.
+# "gpfg": distinguishes a forge's database from any other SQLite file.
 _APPLICATION_ID = 0x67706667
 _VERSION = 1
-# How long a writer waits for the others. SQLite is asked in short turns, since its own wait blocks Ctrl+C.
+# How long a writer waits for the others. It waits in short turns, because SQLite blocks Ctrl+C while it waits.
 LOCK_WAIT_SECONDS = 60.0
 _TURN_MILLISECONDS = 100
-# Everything but the turn to write is held by others for moments only.
+# Other processes hold every other lock for moments only.
 _BUSY_SECONDS = 10.0
 
 _SCHEMA = f"""
@@ -101,9 +101,9 @@ class RepoRecord:
     """A repository of the forge.
 
     Attributes:
-        id: never given twice.
-        settings: JSON values that a fake of the forge keeps here.
-        git_dir: the bare repository; a rename of ``path`` does not move it.
+        id: unique. The id of a deleted repository is never used again.
+        settings: JSON values of a fake server.
+        git_dir: the bare repository. A rename of ``path`` does not move it.
     """
 
     id: int
@@ -122,10 +122,10 @@ class PullRecord:
     """A pull request of the forge.
 
     Attributes:
-        head_sha: follows the source branch while it is open; then the head that was merged or closed.
-        base_sha: the target branch's head while it is open; then the head it was merged into or closed at.
+        head_sha: the source branch's head; once closed or merged, the head at that time.
+        base_sha: the target branch's head; once closed or merged, the head at that time.
         approvals: the users whose approval counts now.
-        settings: JSON values that a fake of the forge keeps here.
+        settings: JSON values of a fake server.
     """
 
     number: int
@@ -151,7 +151,7 @@ class PullRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A protection rule: what the branches demand whose name matches ``pattern`` (``*``: any run of characters)."""
+    """A protection rule for the branches whose name matches ``pattern``. ``*`` is any run of characters."""
 
     id: int
     pattern: str
@@ -160,11 +160,11 @@ class Rule:
 
 
 class Database:
-    """The database of one forge: a file that is there whole or not at all.
+    """The database of one forge: a file that exists complete or not at all.
 
     Args:
         root: the forge's directory.
-        lock_wait: seconds to wait for one's turn to write; None is LOCK_WAIT_SECONDS.
+        lock_wait: seconds that a writer waits for others; None is LOCK_WAIT_SECONDS.
     """
 
     def __init__(self, root: Path, *, lock_wait: float | None = None) -> None:
@@ -174,7 +174,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """One consistent view. A forge that does not exist yet reads as an empty one, and is not made."""
+        """One consistent view. A forge that does not exist yet reads as empty and is not made."""
         with inside(), self._opened(":memory:" if self._is_new() else str(self.path)) as connection:
             connection.execute("BEGIN")
             yield connection
@@ -182,7 +182,7 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """The one writer of the whole forge: what is read inside stays so until the block ends and commits."""
+        """Be the only writer of the forge. Nothing that is read inside changes until the block ends and commits."""
         with inside(), self._opened(self._made()) as connection:
             self._begin(connection)
             try:
@@ -203,14 +203,14 @@ class Database:
             if not self._repositories.exists():
                 return True
         raise ProviderUnavailableError(
-            f"the forge's database {self.path} is missing, though there are repositories beside it",
+            f"the forge's database {self.path} is missing, but its repositories exist",
             transient=False,
             hint="restore the database from a backup",
         )
 
     def _made(self) -> str:
         if self._is_new():
-            # Made beside and linked in place whole: neither a kill nor a second maker leaves a half-made one.
+            # Made under another name and then linked: neither a kill nor a race leaves an incomplete database.
             draft = self.path.with_name(f".{secrets.token_hex(8)}.sqlite3")
             with self._disk():
                 self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -226,7 +226,7 @@ class Database:
         try:
             yield
         except OSError as exc:
-            raise ProviderUnavailableError(f"no forge can be in {self.path.parent}: {exc}", transient=False) from exc
+            raise ProviderUnavailableError(f"{self.path.parent} cannot hold a forge: {exc}", transient=False) from exc
 
     @contextmanager
     def _opened(self, name: str, *, fresh: bool = False) -> Iterator[sqlite3.Connection]:
@@ -237,7 +237,7 @@ class Database:
                 if fresh or name == ":memory:":
                     connection.executescript(_SCHEMA)
                 elif connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
-                    raise sqlite3.DatabaseError("it is empty, or not a forge's database")
+                    raise sqlite3.DatabaseError("it is empty or not a forge's database")
                 elif (version := connection.execute("PRAGMA user_version").fetchone()[0]) != _VERSION:
                     raise sqlite3.DatabaseError(f"its layout is version {version}; this library reads {_VERSION}")
                 connection.execute("PRAGMA synchronous = FULL")
@@ -268,29 +268,29 @@ class Database:
             f"the forge's database {self.path} cannot be used: {exc}",
             transient=False,
             outcome=outcome,
-            hint="restore the database from a backup, or see whether the disk is full",
+            hint="restore the database from a backup, or check whether the disk is full",
         )
 
     @contextmanager
-    def reads_back(self, what: str) -> Iterator[None]:
-        """A block that makes values of rows; a row that does not read back is an error that names ``what``."""
+    def parsing(self, what: str) -> Iterator[None]:
+        """Parse rows. A row that cannot be parsed raises ProviderUnavailableError, which names it by ``what``."""
         try:
             yield
         except (ValueError, TypeError, LookupError) as exc:
             raise ProviderUnavailableError(
-                f"the forge's database {self.path} is damaged: {what} does not read back: {exc}",
+                f"the forge's database {self.path} is damaged: {what} cannot be parsed: {exc}",
                 transient=False,
                 hint="restore the database from a backup",
             ) from exc
 
 
 def _is_busy(exc: sqlite3.Error) -> bool:
-    # The low byte is the primary code; SQLITE_BUSY_RECOVERY and its like are busy as well.
+    # The low byte is the primary code, which is the same for SQLITE_BUSY_RECOVERY and similar codes.
     return getattr(exc, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
 
 
 def to_json(value: Any) -> str:
-    """A column's JSON text, the same for the same value."""
+    """A column's JSON text. Equal values give equal text."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False)
 
 
@@ -302,7 +302,7 @@ def rules_json(protection: BranchProtection) -> str:
 def _object(text: str) -> dict[str, Any]:
     value = json.loads(text)
     if not isinstance(value, dict):
-        raise ValueError(f"{text!r} is no JSON object")
+        raise ValueError(f"{text!r} is not a JSON object")
     return value
 
 
@@ -342,8 +342,8 @@ def pull_record(row: Mapping[str, Any] | sqlite3.Row) -> PullRecord:
     )
 
 
-def rule(row: Mapping[str, Any] | sqlite3.Row) -> Rule:
-    """A row of ``rules`` as a value."""
+def rule_record(row: Mapping[str, Any] | sqlite3.Row) -> Rule:
+    """A row of ``rules`` as a record."""
     protection = _object(row["protection"])
     protection["required_checks"] = tuple(protection["required_checks"])
     return Rule(

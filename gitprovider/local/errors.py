@@ -1,21 +1,20 @@
-"""What a step of the local provider raised, as the library's error."""
+"""Error mapping of the local provider."""
 
 from __future__ import annotations
 
-from gitprovider._core.operation import Operation
 from gitprovider.errors import GitProviderError, Outcome, ProviderUnavailableError, UnexpectedResponseError
 from gitprovider.redact import printable
 
 
-def translate(exc: Exception, op: Operation) -> GitProviderError:
-    """The meaning of an exception that is none of the library's own.
+def translate(exc: Exception) -> GitProviderError:
+    """Map an exception that is not one of the library's errors.
 
-    The forge raises the library's errors for all that it foresees. What is left is the operating system, and what
-    nobody foresaw: then nothing is known of the effect.
+    The forge raises the library's errors for every failure that it expects. The rest are failures of the operating
+    system and bugs. Both leave the outcome of the effect step unknown.
     """
     problem = printable(f"{type(exc).__name__}: {exc}")
     if isinstance(exc, OSError):
         return ProviderUnavailableError(
-            f"the forge cannot be used: {problem}", transient=False, outcome=Outcome.UNKNOWN, repo=op.repo or None
+            f"the forge cannot be used: {problem}", transient=False, outcome=Outcome.UNKNOWN
         )
-    return UnexpectedResponseError(f"the forge failed: {problem}", outcome=Outcome.UNKNOWN, repo=op.repo or None)
+    return UnexpectedResponseError(f"the forge failed: {problem}", outcome=Outcome.UNKNOWN)

@@ -1,7 +1,7 @@
-"""A fork waits until no other thread is inside the forge.
+"""A gate that delays a fork until no other thread is inside the forge.
 
-SQLite counts its locks, and libgit2 its mutexes, per process. A child forked while another thread held one would
-inherit it locked by nobody, and wait for it forever.
+SQLite's locks and libgit2's mutexes belong to the process. A child that is forked while another thread holds one would
+inherit it locked, without the thread that unlocks it, and wait forever.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# A thread that forks from within its own operation, while another one does the same, would wait for it forever.
-_PATIENCE_SECONDS = 60.0
+# Two threads that fork inside their own operations at the same time would otherwise wait for each other forever.
+_MAX_WAIT_SECONDS = 60.0
 
 
 class _Gate:
-    """Counts the threads that are inside an operation, and holds new ones back while a fork is due."""
+    """Counts the threads that are inside an operation, and stops new ones while a fork is waiting."""
 
     def __init__(self) -> None:
         self._depth = threading.local()
@@ -26,11 +26,11 @@ class _Gate:
 
     @contextmanager
     def inside(self) -> Iterator[None]:
-        """One operation of the calling thread. Operations nest: the inner ones never wait."""
+        """One operation of the calling thread. Operations nest, and the inner ones never wait."""
         depth: int = getattr(self._depth, "value", 0)
         if depth == 0:
             with self._changed:
-                self._changed.wait_for(lambda: not self._forks, _PATIENCE_SECONDS)
+                self._changed.wait_for(lambda: not self._forks, _MAX_WAIT_SECONDS)
                 self._inside += 1
         self._depth.value = depth + 1
         try:
@@ -46,7 +46,7 @@ class _Gate:
         own = 1 if getattr(self._depth, "value", 0) else 0
         with self._changed:
             self._forks += 1
-            self._changed.wait_for(lambda: self._inside <= own, _PATIENCE_SECONDS)
+            self._changed.wait_for(lambda: self._inside <= own, _MAX_WAIT_SECONDS)
 
     def after_in_parent(self) -> None:
         with self._changed:
@@ -54,7 +54,7 @@ class _Gate:
             self._changed.notify_all()
 
     def after_in_child(self) -> None:
-        # Of all threads only the one that forked is there.
+        # Only the thread that forked exists in the child.
         self._changed = threading.Condition()
         self._inside = 1 if getattr(self._depth, "value", 0) else 0
         self._forks = 0

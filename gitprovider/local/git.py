@@ -1,13 +1,13 @@
 """One bare Git repository, opened for one operation through pygit2: objects, refs and history.
 
-Loose objects are not flushed to disk one by one, which is Git's own default (``core.fsync``): a killed process loses
-nothing, a power cut may lose the last seconds.
+Loose objects are not flushed to disk one by one, which is Git's default too (``core.fsync``). A killed process loses
+nothing. A power failure may lose the last seconds.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,7 +27,7 @@ _HEADS = "refs/heads/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitRecord:
-    """A commit of the forge; ``time`` is the committer's, aware UTC."""
+    """A commit of the forge. ``time`` is the committer's, in aware UTC."""
 
     sha: str
     tree: str
@@ -39,7 +39,7 @@ class CommitRecord:
 
 
 class BareRepository:
-    """An open repository. Not shared by threads, and closed after the operation.
+    """An open repository. It belongs to one thread and is closed after the operation.
 
     Attributes:
         path: the repository's full path, for messages.
@@ -54,15 +54,15 @@ class BareRepository:
     # Objects
 
     def find(self, sha: str) -> Any:
-        """The object, or None when there is none of that name."""
-        # A sha of SHA-256's length names nothing in a SHA-1 repository.
+        """The object, or None when it does not exist."""
+        # A sha of 64 digits names nothing in a SHA-1 repository.
         return self.git.get(pygit2.Oid(hex=sha)) if len(sha) == 40 and checks.is_sha(sha) else None
 
     def commit(self, sha: str) -> pygit2.Commit:
         """A commit that a caller named.
 
         Raises:
-            NotFoundError: there is no such commit.
+            NotFoundError: the commit does not exist.
         """
         found: Any = self.find(sha)
         if not isinstance(found, pygit2.Commit):
@@ -70,21 +70,21 @@ class BareRepository:
         return found
 
     def own(self, oid: pygit2.Oid) -> Any:
-        """An object that a ref, a commit or a tree of this repository names: its absence is damage."""
+        """An object that a ref, a commit or a tree of this repository names. A missing one is damage."""
         found: Any = self.git.get(oid)
         if found is None:
             raise damaged(self.path, f"the object {oid} is missing")
         return found
 
     def write_blob(self, data: bytes) -> str:
-        """Write a blob; no effect when it is there."""
+        """Write a blob, unless it exists, and return its sha."""
         return str(self.git.create_blob(data))
 
     def write_commit(
         self,
         *,
         tree: str,
-        parents: list[str],
+        parents: Sequence[str],
         message: str,
         author: pygit2.Signature,
         committer: pygit2.Signature,
@@ -108,7 +108,7 @@ class BareRepository:
         return dict(sorted(found.items()))
 
     def entry(self, tree: pygit2.Tree | None, path: str) -> TreeEntry | None:
-        """What is at ``path`` (a directory has the mode ``040000``), or None."""
+        """What is at ``path``, or None. A directory has the mode ``040000``."""
         *folders, name = path.split("/")
         for folder in folders:
             if tree is None or folder not in tree:
@@ -122,7 +122,7 @@ class BareRepository:
     # History
 
     def contains(self, sha: str, head: str) -> bool:
-        """Whether ``sha`` is ``head`` or an ancestor of it; what is no commit here is not."""
+        """Whether ``sha`` is ``head`` or an ancestor of it. An unknown commit is not."""
         if sha == head:
             return True
         if not isinstance(self.find(sha), pygit2.Commit):
@@ -137,20 +137,20 @@ class BareRepository:
         return list(walk)
 
     def merge_base(self, one: str, other: str) -> str | None:
-        """A best common ancestor, or None for histories that share nothing."""
+        """A best common ancestor, or None for histories that have nothing in common."""
         base = self.git.merge_base(pygit2.Oid(hex=one), pygit2.Oid(hex=other))
         return None if base is None else str(base)
 
     # Refs
 
     def branches(self) -> list[tuple[str, str]]:
-        """Every branch and its head, sorted by name."""
+        """Every branch and the sha of its head, sorted by name."""
         found = {
             ref.name.removeprefix(_HEADS): str(ref.resolve().target)
             for ref in self.git.listall_reference_objects()
             if ref.name.startswith(_HEADS)
         }
-        # libgit2 leaves a damaged ref out of its listing without a word; looked up by its name it is an error.
+        # libgit2 silently omits a damaged ref from its listing. A look-up by name raises an error.
         for name in self._loose_branches() - found.keys():
             head = self.head(name)
             if head is not None:
@@ -167,31 +167,31 @@ class BareRepository:
         }
 
     def head(self, branch: str) -> str | None:
-        """The branch's head, or None when there is no such branch."""
+        """The branch's head, or None when the branch does not exist."""
         return self.ref(_HEADS + branch)
 
     def ref(self, name: str) -> str | None:
-        """What a ref names, or None when there is no such ref."""
+        """The sha that a ref names, or None when the ref does not exist."""
         ref: pygit2.Reference | None = self.git.references.get(name)
         return None if ref is None else str(ref.resolve().target)
 
     def has_branches(self) -> bool:
-        """Whether there is any branch: an empty repository has none."""
+        """Whether any branch exists. An empty repository has none."""
         return any(name.startswith(_HEADS.encode()) for name in self.git.raw_listall_references())
 
     def refuse_clash(self, branch: str) -> None:
-        """Refuse a branch name that is a path prefix of an existing one, or has one: refs are files.
+        """Refuse a branch name that is a path prefix of another, or the reverse. Git stores branches as files.
 
         Raises:
-            ConflictError: there is such a branch.
+            ConflictError: such a branch exists.
         """
         for raw in self.git.raw_listall_references():
             other = raw.decode(errors="replace").removeprefix(_HEADS)
             if other.startswith(branch + "/") or branch.startswith(other + "/"):
-                raise ConflictError(f"{self.path} has the branch {other!r}, beside which {branch!r} cannot exist")
+                raise ConflictError(f"{self.path} has the branch {other!r}; Git cannot store {branch!r} beside it")
 
     def set_branch(self, branch: str, sha: str) -> None:
-        """Point the branch at ``sha``. The caller holds the forge's lock and has compared what was there."""
+        """Point the branch at ``sha``. The caller holds the forge's lock and has compared the old head."""
         self.set_ref(_HEADS + branch, sha)
 
     def set_ref(self, name: str, sha: str) -> None:
@@ -205,29 +205,29 @@ class BareRepository:
         self.git.references.delete(_HEADS + branch)
 
     def set_default(self, branch: str) -> None:
-        """Let HEAD name ``branch``, which need not exist."""
+        """Point HEAD at ``branch``, which need not exist."""
         self._drop_stale("HEAD")
         self.git.set_head(_HEADS + branch)
 
     def _drop_stale(self, *files: str) -> None:
-        # Whoever wrote this lock held the forge's lock, which we hold now: its process is gone.
+        # The process that wrote this file held the forge's lock. The caller holds it now, so that process is gone.
         for name in files:
             (self.git_dir / f"{name}.lock").unlink(missing_ok=True)
 
 
 def damaged(path: str, problem: object) -> ProviderUnavailableError:
-    """The error for a repository that cannot be used as it is on disk."""
+    """The error for a repository whose files are damaged."""
     return ProviderUnavailableError(
         f"the repository {path} is damaged: {problem}",
         repo=path,
         transient=False,
-        hint="restore it from a clone or a backup; git fsck says what is missing",
+        hint="restore it from a clone or a backup; git fsck lists what is missing",
     )
 
 
 @contextmanager
 def opened(git_dir: Path, path: str) -> Iterator[BareRepository]:
-    """Open a repository for one operation; what pygit2 and the file system raise becomes one readable error.
+    """Open a repository for one operation, and map the errors of pygit2 and the file system.
 
     Raises:
         ProviderUnavailableError: the directory or an object is missing or damaged, or the disk failed.
@@ -241,7 +241,7 @@ def opened(git_dir: Path, path: str) -> Iterator[BareRepository]:
         finally:
             repository.git.free()
     except KeyError as exc:
-        # pygit2 raises it for an object that is named and not there.
+        # pygit2 raises it for a missing object.
         raise damaged(path, f"the object {exc.args[0] if exc.args else ''} is missing") from exc
     except pygit2.GitError as exc:
         raise damaged(path, exc) from exc
@@ -255,16 +255,16 @@ def signature(author: Author, at: datetime) -> pygit2.Signature:
     """Git's signature of a person at a time, in UTC.
 
     Raises:
-        InvalidRequestError: the name or address has nothing left of it in Git's form.
+        InvalidRequestError: nothing is left of the name or address once Git has stripped it.
     """
     try:
         return pygit2.Signature(author.name, author.email, int(at.timestamp()), 0)
     except (pygit2.GitError, ValueError) as exc:
-        raise InvalidRequestError(f"author: Git does not take it: {exc}", argument="author") from exc
+        raise InvalidRequestError(f"author: Git does not accept it: {exc}", argument="author") from exc
 
 
 def commit_record(commit: pygit2.Commit) -> CommitRecord:
-    """A commit object as a value."""
+    """A commit object as a record."""
     return CommitRecord(
         sha=str(commit.id),
         tree=str(commit.tree_id),

@@ -1,4 +1,4 @@
-"""The three ways in which a pull request's commits reach its target branch."""
+"""Merge commits: what each of the three methods gives the target branch."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from gitprovider.models import Author, MergeMethod
 
 
 def merged_tree(repository: BareRepository, ours: str, theirs: str) -> str:
-    """The tree of the three-way merge of two commits.
+    """Write the tree of the three-way merge of two commits.
 
     Raises:
-        NotMergeableError: CONFLICT, also for histories that share nothing.
+        NotMergeableError: CONFLICT, also for histories that have nothing in common.
     """
     if repository.merge_base(ours, theirs) is None:
         raise _conflict("the branches have no history in common")
@@ -33,11 +33,11 @@ def merge_commit(
     committer: Author,
     at: datetime,
 ) -> str:
-    """Write what merging ``source`` into ``target`` makes, and return the commit that the target branch gets.
+    """Write the result of merging ``source`` into ``target``, and return the commit that the target branch gets.
 
-    MERGE makes a merge commit, also where the target could be moved forward. SQUASH makes one commit, by the author
-    of the source's head. REBASE applies the source's commits one by one, keeping their authors and leaving out merges
-    and what is there already; where the source starts at the target's head, its commits stay as they are.
+    MERGE makes a merge commit, even where the target could be fast-forwarded. SQUASH makes one commit, by the author
+    of the source's head. REBASE applies the source's commits one by one and keeps their authors. It leaves out merges
+    and changes that the target already has. Where the source starts at the target's head, its commits stay as they are.
 
     Raises:
         NotMergeableError: CONFLICT; METHOD where a rebase would end in another tree than the merge.
@@ -71,7 +71,7 @@ def _rebased(repository: BareRepository, target: str, source: str, merged: str, 
         head = str(oid)
     if str(tree) != merged:
         raise NotMergeableError(
-            "rebasing would end in other files than merging does",
+            "a rebase would end in other files than a merge",
             reason=NotMergeableReason.METHOD,
             hint="merge with MERGE or SQUASH, or rebase the branch by hand",
         )
@@ -89,5 +89,5 @@ def _conflict(problem: str) -> NotMergeableError:
     return NotMergeableError(
         f"it cannot be merged: {problem}",
         reason=NotMergeableReason.CONFLICT,
-        hint="merge the target branch into the source branch and solve the conflict there",
+        hint="merge the target branch into the source branch and resolve the conflict there",
     )

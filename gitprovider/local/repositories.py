@@ -1,4 +1,4 @@
-"""Repositories: made, found, renamed, deleted."""
+"""Repositories: creating, finding, renaming, deleting."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from gitprovider import checks
 from gitprovider.errors import AlreadyExistsError, NotFoundError
-from gitprovider.local import storage as directories
+from gitprovider.local import storage
 from gitprovider.local.database import RepoRecord, repo_record, to_json
 from gitprovider.local.git import BareRepository, opened, signature
 from gitprovider.local.session import Session, Sessions, find_repo
@@ -29,11 +29,11 @@ class Repositories(Sessions):
         default_branch: str = "main",
         settings: Mapping[str, Any] | None = None,
     ) -> RepoRecord:
-        """Create a repository, with ``auto_init`` with a README in a first commit.
+        """Create a repository. ``auto_init`` makes a first commit with a README.
 
         Raises:
-            AlreadyExistsError: ``existing`` is the RepoRecord that has the path.
-            ConflictError: something that no forge made is where its directory is to be.
+            AlreadyExistsError: the path is taken. ``existing`` is its RepoRecord.
+            ConflictError: its directory exists, and no forge made it.
         """
         checks.check_repo_path(path)
         checks.check_branch("default_branch", default_branch)
@@ -60,7 +60,7 @@ class Repositories(Sessions):
                     with opened(git_dir, path) as git:
                         self._write_readme(git, repo)
 
-            directories.make(self.root, repo.git_dir, repo.id, default_branch, fill)
+            storage.make(self.root, repo.git_dir, repo.id, default_branch, fill)
         return repo
 
     def _write_readme(self, git: BareRepository, repo: RepoRecord) -> None:
@@ -73,7 +73,7 @@ class Repositories(Sessions):
         )
 
     def repo(self, path: str) -> RepoRecord:
-        """A repository by its path; letters' case does not matter."""
+        """A repository by its path, in any case."""
         with self._reading(path) as session:
             return session.repo
 
@@ -81,7 +81,7 @@ class Repositories(Sessions):
         """A repository by its id.
 
         Raises:
-            NotFoundError: there is none.
+            NotFoundError: the repository does not exist.
         """
         for repo in self.repos():
             if repo.id == id:
@@ -92,14 +92,14 @@ class Repositories(Sessions):
         """Every repository, by path."""
         with self._database.reading() as db:
             rows = db.execute("SELECT * FROM repos ORDER BY path").fetchall()
-            with self._database.reads_back("a repository's row"):
+            with self._database.parsing("a repository's row"):
                 return [repo_record(row, self.root) for row in rows]
 
     def rename_repo(self, path: str, new_path: str) -> RepoRecord:
-        """Give a repository another path. The old one then answers RepoMovedError; the directory stays where it is.
+        """Give a repository another path. The old path then raises RepoMovedError. The directory does not move.
 
         Raises:
-            AlreadyExistsError: ``existing`` is the RepoRecord that has the new path.
+            AlreadyExistsError: the new path is taken. ``existing`` is its RepoRecord.
         """
         checks.check_repo_path(new_path, "new_path")
         with self._database.writing() as db:
@@ -119,10 +119,10 @@ class Repositories(Sessions):
         default_branch: str | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> RepoRecord:
-        """Change what is not None; ``settings`` are merged into those that are kept.
+        """Change what is not None. ``settings`` are merged into the existing ones.
 
         Raises:
-            NotFoundError: no such branch, in a repository that has branches.
+            NotFoundError: the default branch does not exist in a repository that has branches.
         """
         with self._database.writing() as db:
             repo = find_repo(self._database, db, self.root, path)
@@ -141,25 +141,25 @@ class Repositories(Sessions):
             return find_repo(self._database, db, self.root, path)
 
     def delete_repo(self, path: str) -> None:
-        """Delete a repository with everything in it, also an archived or damaged one."""
+        """Delete a repository with everything in it, even an archived or damaged one."""
         with self._database.writing() as db:
             repo = find_repo(self._database, db, self.root, path)
             db.execute("DELETE FROM repos WHERE id = ?", (repo.id,))
-        # The row goes first: killed in between, the directory is left, which the next repository of that path replaces.
+        # The row goes first. A kill in between leaves the directory, and the next repository of that path replaces it.
         with self._database.writing() as db:
             directory = str(repo.git_dir.relative_to(self.root / "repositories"))
             if not db.execute("SELECT 1 FROM repos WHERE directory = ?", (directory,)).fetchone():
-                directories.remove(self.root, repo.git_dir)
+                storage.remove(self.root, repo.git_dir)
 
     def _refuse_taken(self, db: Any, path: str) -> None:
         row = db.execute("SELECT * FROM repos WHERE path = ?", (path,)).fetchone()
         if row is not None:
-            with self._database.reads_back(f"the row of {path}"):
+            with self._database.parsing(f"the row of {path}"):
                 raise AlreadyExistsError(f"the repository {row['path']} exists", existing=repo_record(row, self.root))
 
 
 def _free_directory(db: Any, path: str) -> str:
-    # Another repository may have been made under this path and renamed since: its directory kept the name.
+    # A repository that was made under this path and then renamed keeps its directory.
     name, suffix = f"{path}.git", 1
     while db.execute("SELECT 1 FROM repos WHERE directory = ?", (name,)).fetchone():
         suffix += 1

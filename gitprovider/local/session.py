@@ -1,35 +1,49 @@
-"""One operation on one repository: its row, the database and the Git repository, opened together."""
+"""A session: one repository's row, the database and the Git repository, opened for one operation."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 from gitprovider.errors import NotFoundError, PermissionDeniedError, RepoMovedError
-from gitprovider.local.database import Database, RepoRecord, Rule, repo_record, rule
+from gitprovider.local.database import Database, RepoRecord, Rule, repo_record
 from gitprovider.local.git import BareRepository, opened
-from gitprovider.local.rules import Combine, matches, strictest
 from gitprovider.models import Author, BranchProtection
 
 IDENTITY = Author(name="gitprovider", email="forge@gitprovider.invalid")
-# Called with the head that was built on (None: there was none) and the new commit's sha, before the branch moves.
+# Called before the branch moves, with the head that the commit is built on (None for a first commit) and its sha.
 OnCommit = Callable[[str | None, str], None]
+# What several rules that cover one branch demand together. They are given oldest first, at least one.
+Combine = Callable[[Sequence[Rule]], BranchProtection]
+
+
+def strictest(rules: Sequence[Rule]) -> BranchProtection:
+    """The strictest value of each field."""
+    return reduce(BranchProtection.stricter, (rule.protection for rule in rules))
+
+
+def utc_now() -> datetime:
+    """The present time."""
+    return datetime.now(UTC)
 
 
 @dataclass(slots=True)
 class Session:
-    """What an operation on a repository works with. Lives as long as the database's transaction.
+    """What an operation on a repository works with. It lives as long as the database's transaction.
 
     Attributes:
-        db: the connection, inside a transaction.
+        database: the forge's database.
+        db: a connection to it, inside a transaction.
         repo: the repository's row.
         git: the repository on disk.
+        combine: the forge's combination of several rules.
     """
 
     database: Database
@@ -38,39 +52,24 @@ class Session:
     git: BareRepository
     combine: Combine
 
-    def rules(self) -> list[Rule]:
-        """Every protection rule, oldest first."""
-        rows = self.db.execute("SELECT * FROM rules WHERE repo_id = ? ORDER BY id", (self.repo.id,)).fetchall()
-        with self.database.reads_back(f"a rule of {self.repo.path}"):
-            return [rule(row) for row in rows]
-
-    def matching_rules(self, branch: str) -> list[Rule]:
-        """The rules that cover ``branch``, oldest first."""
-        return [found for found in self.rules() if matches(found.pattern, branch)]
-
-    def protection(self, branch: str) -> BranchProtection | None:
-        """What holds for ``branch``, or None when no rule covers it."""
-        covering = self.matching_rules(branch)
-        return self.combine(covering) if covering else None
-
     def checks(self, sha: str) -> dict[str, str]:
         """The states of the checks on a commit, by name."""
-        rows = self.db.execute("SELECT name, state FROM checks WHERE repo_id = ? AND sha = ?", (self.repo.id, sha))
+        rows = self.execute("SELECT name, state FROM checks WHERE repo_id = ? AND sha = ?", self.repo.id, sha)
         return {row["name"]: row["state"] for row in rows}
 
     def head(self, branch: str) -> str:
         """The branch's head.
 
         Raises:
-            NotFoundError: no such branch.
+            NotFoundError: the branch does not exist.
         """
         head = self.git.head(branch)
         if head is None:
             raise NotFoundError(f"{self.repo.path} has no branch {branch!r}", repo=self.repo.path)
         return head
 
-    def write(self, statement: str, *values: Any) -> sqlite3.Cursor:
-        """Execute one statement; ``values`` are its parameters."""
+    def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        """Execute one statement with ``values`` as its parameters."""
         return self.db.execute(statement, values)
 
 
@@ -78,8 +77,8 @@ def find_repo(database: Database, db: sqlite3.Connection, root: Path, path: str)
     """The row of a repository.
 
     Raises:
-        RepoMovedError: it has another path now.
-        NotFoundError: there is none.
+        RepoMovedError: the repository was renamed.
+        NotFoundError: the repository does not exist.
     """
     row = db.execute("SELECT * FROM repos WHERE path = ?", (path,)).fetchone()
     if row is None:
@@ -89,21 +88,16 @@ def find_repo(database: Database, db: sqlite3.Connection, root: Path, path: str)
         if moved is not None:
             raise RepoMovedError(f"{path} has been renamed to {moved[0]}", moved_to=moved[0], repo=path)
         raise NotFoundError(f"there is no repository {path}", repo=path)
-    with database.reads_back(f"the row of {path}"):
+    with database.parsing(f"the row of {path}"):
         return repo_record(row, root)
 
 
-def utc_now() -> datetime:
-    """The present time."""
-    return datetime.now(UTC)
-
-
 class Sessions:
-    """What every part of the forge stands on: its folder, its clock, and the way to a session.
+    """Base class of the forge's parts: its folder, its clock, and the sessions.
 
     Attributes:
         root: the forge's folder.
-        identity: who the committer is, and the author where none is given.
+        identity: the committer, and the author where none is given.
     """
 
     def __init__(
@@ -123,16 +117,18 @@ class Sessions:
 
     @contextmanager
     def _reading(self, path: str) -> Iterator[Session]:
-        with self._database.reading() as db:
-            repo = find_repo(self._database, db, self.root, path)
-            with opened(repo.git_dir, repo.path) as git:
-                yield Session(self._database, db, repo, git, self._combine)
+        with self._database.reading() as db, self._session(db, path) as session:
+            yield session
 
     @contextmanager
     def _writing(self, path: str) -> Iterator[Session]:
-        with self._database.writing() as db:
-            repo = find_repo(self._database, db, self.root, path)
-            if repo.archived:
-                raise PermissionDeniedError(f"{repo.path} is archived, and read-only", repo=repo.path)
-            with opened(repo.git_dir, repo.path) as git:
-                yield Session(self._database, db, repo, git, self._combine)
+        with self._database.writing() as db, self._session(db, path, writable=True) as session:
+            yield session
+
+    @contextmanager
+    def _session(self, db: sqlite3.Connection, path: str, *, writable: bool = False) -> Iterator[Session]:
+        repo = find_repo(self._database, db, self.root, path)
+        if writable and repo.archived:
+            raise PermissionDeniedError(f"{repo.path} is archived and therefore read-only", repo=repo.path)
+        with opened(repo.git_dir, repo.path) as git:
+            yield Session(self._database, db, repo, git, self._combine)

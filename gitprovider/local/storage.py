@@ -1,7 +1,7 @@
-"""The repositories' directories: made whole and moved in place, taken away whole. The row in the database decides.
+"""The repositories' directories: each is made elsewhere and moved in place, and moved away before it is removed.
 
-Everything here runs while the caller holds the forge's lock, so that what lies in ``tmp`` is left over from a process
-that was killed, and so is a repository's directory that no row names.
+The caller holds the forge's lock. Whatever is in ``tmp`` is therefore left over from a killed process, and so is a
+repository's directory that no row of the database names.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ import pygit2
 
 from gitprovider.errors import ConflictError, ProviderUnavailableError
 
-# In a repository's own config: the id of its row. What carries it was made by a forge and may be removed by one.
+# The key of the row's id in a repository's own config. A forge made every directory that has it, and may remove it.
 _MARK = "gitprovider.repository"
 
 
 def make(root: Path, git_dir: Path, repo_id: int, default_branch: str, fill: Callable[[Path], None]) -> None:
-    """Make a bare repository beside, let ``fill`` write its first commit, and move it in place whole.
+    """Make a bare repository in ``tmp``, let ``fill`` write its first commit, and move it in place.
 
     Raises:
-        ConflictError: something that no forge made is in the way.
+        ConflictError: the directory exists, and no forge made it.
         ProviderUnavailableError: the disk is full, read-only or failing.
     """
     with _disk(git_dir):
@@ -39,14 +39,14 @@ def make(root: Path, git_dir: Path, repo_id: int, default_branch: str, fill: Cal
         fill(draft)
         if git_dir.exists():
             if not _is_marked(git_dir):
-                raise ConflictError(f"{git_dir} is in the way, and no forge made it", hint="move it elsewhere")
+                raise ConflictError(f"{git_dir} exists, and no forge made it", hint="move it elsewhere")
             _discard(root, git_dir)
         git_dir.parent.mkdir(parents=True, exist_ok=True)
         os.rename(draft, git_dir)
 
 
 def remove(root: Path, git_dir: Path) -> None:
-    """Remove a repository's directory, if it is there. A row named it until now, so that it is the forge's.
+    """Remove a repository's directory if it exists. The caller has just deleted the row that named it.
 
     Raises:
         ProviderUnavailableError: the disk is read-only or failing.

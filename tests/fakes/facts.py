@@ -1,4 +1,4 @@
-"""The recorded facts of the hosts, and whether an answer is as its fact says."""
+"""The recorded facts of the hosts, and whether a response is as its fact says."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ FACTS = {fact["id"]: fact for fact in LINES}
 _TYPES = {"str": str, "int": int, "bool": bool, "array": list, "object": dict}
 
 
-def check(answer: Response) -> None:
-    """Compare status, headers, and text or shape with those of the fact that the answer cites."""
-    fact = FACTS[answer.fact]
-    assert answer.status == fact["status"], answer.fact
+def check(response: Response) -> None:
+    """Compare status, headers, and text or shape with those of the fact that the response cites."""
+    fact = FACTS[response.fact]
+    assert response.status == fact["status"], response.fact
     for name, example in fact["headers"].items():
         if name != "Link":  # a single page has none
-            assert name in answer.headers, (answer.fact, name)
+            assert name in response.headers, (response.fact, name)
         if name == "Content-Type":
-            assert answer.headers[name] == example, answer.fact
-    data = json.loads(answer.body) if answer.body else None
+            assert response.headers[name] == example, response.fact
+    data = json.loads(response.body) if response.body else None
     if "text" in fact:
         message = data["message"] if isinstance(data, dict) else ""
-        assert re.fullmatch(_pattern(fact["text"]), message, re.DOTALL), (answer.fact, message)
+        assert re.fullmatch(_pattern(fact["text"]), message, re.DOTALL), (response.fact, message)
     if "errors" in fact:
         assert isinstance(data, dict)
-        assert [_keys(error) for error in data["errors"]] == [_keys(error) for error in fact["errors"]], answer.fact
+        assert [_keys(error) for error in data["errors"]] == [_keys(error) for error in fact["errors"]], response.fact
     if "shape" in fact:
-        _compare(data, fact["shape"], answer.fact)
+        _compare(data, fact["shape"], response.fact)
 
 
 def _keys(error: dict[str, str] | str) -> list[str]:

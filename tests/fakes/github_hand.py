@@ -1,10 +1,11 @@
-"""GitHub's API by hand: requests written out, and every answer held against its fact."""
+"""GitHub's API by hand: requests written out, and every response held against its fact."""
 
 from __future__ import annotations
 
 import base64
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from gitprovider.fakes.github.server import FakeGitHub
@@ -15,7 +16,7 @@ ORIGIN = "https://api.github.com"
 
 
 class Hand:
-    """Sends requests to a fake, ``via`` a host before it where one is given. ``last`` is the latest answer."""
+    """Sends requests to a fake, ``via`` a host before it where one is given. ``last`` is the latest response."""
 
     def __init__(self, fake: FakeGitHub, token: str | None = None, via: Host | None = None) -> None:
         self.fake = fake
@@ -28,25 +29,25 @@ class Hand:
         return self.seen[-1][1]
 
     def send(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Any:
-        """Send one request, and return the JSON of the answer, None for an empty one."""
+        """Send one request, and return the JSON of the response, None for an empty one."""
         given = {"User-Agent": "hand", **(headers or {})}
         if self.token:
             given["Authorization"] = f"token {self.token}"
         data = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
         request = Request.of(method, path if "://" in path else ORIGIN + path, given, data)
-        answer = self.host.handle(request)
-        facts.check(answer)
-        self.seen.append((request, answer))
-        return json.loads(answer.body) if answer.body else None
+        response = self.host.handle(request)
+        facts.check(response)
+        self.seen.append((request, response))
+        return json.loads(response.body) if response.body else None
 
     def get(self, path: str) -> Any:
         return self.send("GET", path)
 
     def refused(self, method: str, path: str, body: Any = None) -> tuple[int, str]:
         """Send one request, and return the status and the message of its refusal, which had no effect."""
-        answer = self.send(method, path, body)
+        response = self.send(method, path, body)
         assert not self.last.effect
-        return self.last.status, answer["message"]
+        return self.last.status, response["message"]
 
     def commit(
         self,
@@ -78,6 +79,13 @@ class Hand:
     def pull(self, repo: str, head: str, base: str = "main", **more: Any) -> int:
         body = {"title": "Add it", "head": head, "base": base, **more}
         return int(self.send("POST", f"/repos/{repo}/pulls", body)["number"])
+
+
+def claim(app_id: int, expires: datetime) -> str:
+    parts = [{"alg": "RS256"}, {"iss": str(app_id), "exp": int(expires.timestamp())}]
+    return (
+        ".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts) + ".c2ln"
+    )
 
 
 def encoded(data: bytes) -> str:

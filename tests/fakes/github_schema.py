@@ -1,4 +1,4 @@
-"""GitHub's published schema, as githubkit has it: every request and every answer of an exchange is held against it.
+"""GitHub's published schema, as githubkit has it: every request and every response of an exchange is held against it.
 
 The models forbid what they do not name. Where GitHub itself differs from its schema, the difference stands in
 DISAGREEMENTS with its reason, and nowhere else.
@@ -99,7 +99,7 @@ DISAGREEMENTS = (
     ),
     Disagreement(
         r"^PUT .*/protection request required_status_checks\.contexts: missing",
-        "contexts is deprecated; recorded requests that send checks alone are answered with 200",
+        "contexts is deprecated; recorded requests that send checks alone get 200",
     ),
 )
 
@@ -108,7 +108,7 @@ class SchemaHost:
     """A fake whose every exchange is held against the schema. ``problems`` is what did not fit.
 
     Attributes:
-        covered: the endpoints that have answered with success.
+        covered: the endpoints that have returned success.
         unused: the disagreements that have not been met.
     """
 
@@ -122,20 +122,20 @@ class SchemaHost:
         return self.fake.endpoint(request)
 
     def handle(self, request: Request) -> Response:
-        answer = self.fake.handle(request)
+        response = self.fake.handle(request)
         template = self.endpoint(request).replace("/repositories/{id}", _R)
         schema = SCHEMAS.get((request.method, template))
-        if answer.status < 300:
+        if response.status < 300:
             assert schema is not None, (request.method, template)
             self.covered.add((request.method, template))
             # What GitHub refuses need not fit; what it takes must.
             if request.body:
                 self._compare(f"{request.method} {template} request", schema.request, request.body)
-            if answer.body or schema.success:
-                self._compare(f"{request.method} {template} answer", schema.success, answer.body)
+            if response.body or schema.success:
+                self._compare(f"{request.method} {template} response", schema.success, response.body)
         else:
-            self._compare(f"{request.method} {template} refusal", _refusal(answer.body), answer.body)
-        return answer
+            self._compare(f"{request.method} {template} refusal", _refusal(response.body), response.body)
+        return response
 
     def _compare(self, where: str, names: str, body: bytes) -> None:
         try:

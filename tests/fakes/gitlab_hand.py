@@ -19,7 +19,7 @@ REPO = "acme/platform/widgets"
 
 @dataclass(frozen=True)
 class Said:
-    """An answer: its status, headers, JSON (or text), effect and fact."""
+    """A response: its status, headers, JSON (or text), effect and fact."""
 
     status: int
     headers: dict[str, str]
@@ -56,12 +56,12 @@ class Hand:
         url = f"{origin}{target}" + (f"?{urlencode(query)}" if query else "")
         sent = {"PRIVATE-TOKEN": self.fake.token} if headers is None else headers
         data = b"" if body is None else json.dumps(body).encode()
-        answer = self.host.handle(Request.of(method, url, sent, data))
+        response = self.host.handle(Request.of(method, url, sent, data))
         try:
-            parsed = json.loads(answer.body) if answer.body else None
+            parsed = json.loads(response.body) if response.body else None
         except ValueError:
-            parsed = answer.body.decode()
-        return Said(answer.status, dict(answer.headers), parsed, answer.effect, answer.fact)
+            parsed = response.body.decode()
+        return Said(response.status, dict(response.headers), parsed, response.effect, response.fact)
 
     def repo(self, method: str, rest: str, body: Any = None, **more: Any) -> Said:
         """One request below the project that most tests use."""

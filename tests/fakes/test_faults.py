@@ -80,7 +80,7 @@ def test_a_fault_after_the_effect_loses_only_the_answer(kind: FaultKind) -> None
 
 @pytest.mark.parametrize("kind", ["reset", "timeout", "cut"])
 def test_a_transport_fault_leaves_no_status_in_the_request_log(kind: FaultKind) -> None:
-    """No whole answer reached the caller, so there is no status that it was told."""
+    """No whole response reached the caller, so there is no status that it was told."""
     host = FaultyHost(Counter(), script=FaultScript(Fault(kind=kind)))
 
     with pytest.raises(TransportFault) as caught:
@@ -91,14 +91,14 @@ def test_a_transport_fault_leaves_no_status_in_the_request_log(kind: FaultKind) 
 
 
 def test_a_status_fault_has_its_status_headers_and_body() -> None:
-    """The answer is the fault's, with the fake's other headers kept."""
+    """The response is the fault's, with the fake's other headers kept."""
     fault = Fault(kind="status", status=429, headers={"Retry-After": "7"}, body=b"slow down", when="after")
     host = FaultyHost(Counter(), script=FaultScript(fault))
 
-    answer = host.handle(post())
+    response = host.handle(post())
 
-    assert (answer.status, answer.headers["Retry-After"], answer.body) == (429, "7", b"slow down")
-    assert answer.headers["X-Request-Id"] == "1"
+    assert (response.status, response.headers["Retry-After"], response.body) == (429, "7", b"slow down")
+    assert response.headers["X-Request-Id"] == "1"
 
 
 @pytest.mark.parametrize(("body", "shape"), [(b'{"a": 1}', list), (b"[1]", dict)])
@@ -111,14 +111,14 @@ def test_a_shape_fault_answers_json_of_another_shape(body: bytes, shape: type) -
 
     host = FaultyHost(Fixed(), script=FaultScript(Fault(kind="shape", when="after")))
 
-    answer = host.handle(post())
+    response = host.handle(post())
 
-    assert answer.status == 201
-    assert isinstance(json.loads(answer.body), shape)
+    assert response.status == 201
+    assert isinstance(json.loads(response.body), shape)
 
 
-def test_nth_and_times_choose_the_requests_that_are_struck() -> None:
-    """A fault with nth=2 and times=2 strikes the second and the third match, and no other."""
+def test_nth_and_times_choose_the_requests_that_get_the_fault() -> None:
+    """A fault with nth=2 and times=2 is injected into the second and the third match only."""
     host = FaultyHost(Counter(), script=FaultScript(Fault(kind="status", status=503, nth=2, times=2)))
 
     statuses = [host.handle(post()).status for _ in range(4)]
@@ -126,19 +126,19 @@ def test_nth_and_times_choose_the_requests_that_are_struck() -> None:
     assert statuses == [200, 503, 503, 200]
 
 
-def test_a_lasting_fault_strikes_until_it_is_cleared() -> None:
+def test_a_lasting_fault_is_injected_until_it_is_cleared() -> None:
     """times=None has no end but clear()."""
     host = FaultyHost(Counter(), script=FaultScript(Fault(kind="status", times=None)))
-    struck = [host.handle(post()).status for _ in range(3)]
+    statuses = [host.handle(post()).status for _ in range(3)]
 
     host.script.clear()
 
-    assert struck == [500, 500, 500]
+    assert statuses == [500, 500, 500]
     assert host.handle(post()).status == 200
 
 
 def test_a_fault_counts_only_the_requests_that_it_matches() -> None:
-    """Another verb or endpoint neither is struck nor counts."""
+    """A request with another method or endpoint does not count."""
     host = FaultyHost(Counter(), script=FaultScript(Fault(kind="status", method="POST", endpoint="counter")))
 
     statuses = [
@@ -151,14 +151,14 @@ def test_a_fault_counts_only_the_requests_that_it_matches() -> None:
 
 
 def test_a_delay_lets_the_real_answer_through() -> None:
-    """The wait goes through the given sleep, and the answer is the fake's own."""
+    """The wait goes through the given sleep, and the response is the fake's own."""
     slept: list[float] = []
     host = FaultyHost(Counter(), script=FaultScript(Fault(kind="delay", delay=2.5)), sleep=slept.append)
 
-    answer = host.handle(post())
+    response = host.handle(post())
 
     assert slept == [2.5]
-    assert answer.fact == "counter"
+    assert response.fact == "counter"
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_what_counts_as_a_mutation(method: str, path: str, body: bytes, is_mutat
 
 
 def test_many_threads_are_recorded_once_each() -> None:
-    """Of 400 requests from eight threads each has its entry, and a fault for one strikes exactly one."""
+    """Of 400 requests from eight threads each has its entry, and a fault for one request is injected once."""
     host = FaultyHost(Counter(), script=FaultScript(Fault(kind="status", nth=200)))
 
     def work() -> None:

@@ -1,6 +1,6 @@
 """The GitHub fake, by hand: accounts, repositories, branches, refs, objects, protection, paging, limits, credentials.
 
-Every answer is held against the fact that it cites; see github_hand.
+Every response is held against the fact that it cites; see github_hand.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gitprovider.fakes.github.routes import ROUTES
 from gitprovider.fakes.github.rulesets import KEY as RULESETS
 from gitprovider.fakes.github.server import App
 from gitprovider.models import BranchProtection, Visibility
-from tests.fakes.github_hand import ORIGIN, PROTECTION, REVIEWS, Hand, encoded
+from tests.fakes.github_hand import ORIGIN, PROTECTION, REVIEWS, Hand, claim, encoded
 
 R = "/repos/acme/widgets"
 Build = Callable[..., Hand]
@@ -56,26 +56,19 @@ def test_a_request_without_user_agent_is_refused(hub: Hand) -> None:
     hub.send("GET", R, headers={"User-Agent": "x"})
     request = hub.seen[-1][0]
 
-    answer = hub.fake.handle(type(request)(method="GET", path=R, headers={"authorization": f"token {hub.token}"}))
+    response = hub.fake.handle(type(request)(method="GET", path=R, headers={"authorization": f"token {hub.token}"}))
 
-    assert (answer.status, answer.fact) == (403, "gh-no-user-agent")
+    assert (response.status, response.fact) == (403, "gh-no-user-agent")
 
 
 def test_accounts_say_whether_they_are_users_or_organizations(hub: Hand) -> None:
-    """GET /users answers for both; GET /orgs for organizations only."""
+    """GET /users has both; GET /orgs has organizations only."""
     assert hub.get("/users/acme")["type"] == "Organization"
     assert hub.get("/users/hubot")["type"] == "User"
     assert hub.get("/user")["login"] == "octocat"
     assert hub.get("/orgs/acme")["login"] == "acme"
     assert hub.refused("GET", "/orgs/hubot")[0] == 404
     assert hub.refused("GET", "/users/nobody")[0] == 404
-
-
-def claim(app_id: int, expires: datetime) -> str:
-    parts = [{"alg": "RS256"}, {"iss": str(app_id), "exp": int(expires.timestamp())}]
-    return (
-        ".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts) + ".c2ln"
-    )
 
 
 def test_an_app_gets_an_installation_token_that_works_for_an_hour(github_with: Build) -> None:
@@ -403,7 +396,7 @@ def test_a_branch_carries_its_tree(hub: Hand) -> None:
 
 
 def test_creating_a_ref_takes_effect_once(hub: Hand) -> None:
-    """201, then 422 "Reference already exists"; the answer does not say whether it is protected."""
+    """201, then 422 "Reference already exists"; the response does not say whether it is protected."""
     sha = hub.head("acme/widgets", "main")
     body = {"ref": "refs/heads/topic", "sha": sha}
 
@@ -498,7 +491,7 @@ def test_objects_have_no_effect_until_a_ref_moves(hub: Hand) -> None:
     body = {"message": "Add it", "tree": tree["sha"], "parents": [base["sha"]]}
     commit = hub.send("POST", f"{R}/git/commits", {**body, "author": {"name": "A", "email": "a@example.com"}})
 
-    assert not any(answer.effect for _, answer in hub.seen)
+    assert not any(response.effect for _, response in hub.seen)
     assert base64.b64decode(hub.get(f"{R}/git/blobs/{blob}")["content"]) == data
     assert [item["path"] for item in tree["tree"]] == ["README.md", "bin"]
     whole = hub.get(f"{R}/git/trees/{tree['sha']}?recursive=1")["tree"]
@@ -567,7 +560,7 @@ def test_a_tree_of_too_many_files_times_out(hub: Hand) -> None:
 
 
 def test_a_tree_above_the_limit_is_truncated(github_with: Build) -> None:
-    """The answer says so, and holds as many entries as the limit."""
+    """The response says so, and holds as many entries as the limit."""
     hub = github_with(tree_limit=2)
     hub.commit("acme/widgets", "main", {"a": "a", "b": "b"})
 
@@ -968,4 +961,4 @@ def test_whatever_a_field_holds_the_fake_answers(hub: Hand) -> None:
             for value in _JUNK:
                 hub.send(method, path, {**whole, name: value})
 
-    assert {answer.status for _, answer in hub.seen} <= {200, 201, 400, 404, 405, 409, 422}
+    assert {response.status for _, response in hub.seen} <= {200, 201, 400, 404, 405, 409, 422}

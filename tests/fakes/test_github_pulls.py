@@ -55,10 +55,10 @@ def test_a_pull_request_that_cannot_be_is_refused(hub: Hand, head: str, base: st
     topic(hub)
     hub.branch(REPO, "same", hub.head(REPO, "main"))
 
-    answer = hub.send("POST", f"{R}/pulls", {"title": "t", "head": head, "base": base})
+    response = hub.send("POST", f"{R}/pulls", {"title": "t", "head": head, "base": base})
 
-    assert (hub.last.status, answer["message"]) == (422, "Validation Failed")
-    assert error.items() <= answer["errors"][0].items()
+    assert (hub.last.status, response["message"]) == (422, "Validation Failed")
+    assert error.items() <= response["errors"][0].items()
 
 
 def test_drafts_need_a_plan(github_with: Build) -> None:
@@ -118,7 +118,7 @@ def test_a_pull_request_tells_its_size(hub: Hand) -> None:
 
 
 def test_labels_are_made_silently_and_added_once(hub: Hand) -> None:
-    """The answer lists all of them; adding the same again has no effect."""
+    """The response lists all of them; adding the same again has no effect."""
     topic(hub)
     number = hub.pull(REPO, "topic")
 

@@ -1,4 +1,4 @@
-"""The GitHub fake against GitHub's published schema, over a play in which every endpoint answers."""
+"""The GitHub fake against GitHub's published schema, over a scenario that calls every endpoint."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ from gitprovider.models import (
     PutFile,
     Visibility,
 )
-from tests.fakes.github_hand import PROTECTION, REVIEWS, Hand, encoded
+from tests.fakes.github_hand import PROTECTION, REVIEWS, Hand, claim, encoded
 from tests.fakes.github_schema import SCHEMAS, SchemaHost
-from tests.fakes.test_github import claim
 
 R = "/repos/acme/widgets"
 
@@ -140,12 +139,12 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> SchemaHost:
 
 
 def test_every_exchange_fits_the_published_schema(played: SchemaHost) -> None:
-    """No key too many, none missing, none of another type, in requests and answers, refusals included."""
+    """No key too many, none missing, none of another type, in requests and responses, refusals included."""
     assert sorted(set(played.problems)) == []
 
 
 def test_every_endpoint_has_been_held_against_its_schema(played: SchemaHost) -> None:
-    """A new endpoint without a schema, or one that never answered with success, is missing here."""
+    """A new endpoint without a schema, or one that never returned success, is missing here."""
     assert {(route.method, route.template) for route in ROUTES.table} == set(SCHEMAS) == played.covered
 
 

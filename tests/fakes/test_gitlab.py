@@ -48,9 +48,9 @@ def test_the_token_is_taken_in_both_of_gitlab_s_headers(hand: Hand, headers: dic
 )
 def test_anything_else_is_401(hand: Hand, headers: dict[str, str]) -> None:
     """GL-AU-01: a job token, or no token, reaches nothing."""
-    answer = hand.send("GET", "/user", headers=headers)
+    response = hand.send("GET", "/user", headers=headers)
 
-    assert (answer.status, answer.message, answer.fact) == (401, "401 Unauthorized", "gl-unauthorized")
+    assert (response.status, response.message, response.fact) == (401, "401 Unauthorized", "gl-unauthorized")
 
 
 @pytest.mark.parametrize(("state", "word"), [("revoked", "revoked"), ("expired", "expired")])
@@ -58,19 +58,19 @@ def test_a_token_that_was_good_once_is_refused_in_other_words(hand: Hand, state:
     """GL-GR-03: the reason is in error_description, under another key than every other message."""
     hand.fake.credential = state
 
-    answer = hand.send("GET", "/user")
+    response = hand.send("GET", "/user")
 
-    assert (answer.status, answer.data["error"]) == (401, "invalid_token")
-    assert word in answer.data["error_description"]
+    assert (response.status, response.data["error"]) == (401, "invalid_token")
+    assert word in response.data["error_description"]
 
 
 def test_a_token_that_may_only_read_is_refused_for_a_write(hand: Hand) -> None:
     """GL-X-10: scope is 403 with error, role is 403 with message."""
     hand.fake.scopes = {"read_api"}
 
-    answer = hand.send("POST", "/projects", {"name": "widgets"})
+    response = hand.send("POST", "/projects", {"name": "widgets"})
 
-    assert (answer.status, answer.data["error"], answer.data["scope"]) == (403, "insufficient_scope", "api")
+    assert (response.status, response.data["error"], response.data["scope"]) == (403, "insufficient_scope", "api")
     assert hand.send("GET", "/user").status == 200
 
 
@@ -79,9 +79,9 @@ def test_a_role_that_is_too_low_is_a_bare_403(hand: Hand) -> None:
     hand.given_repo()
     hand.fake.role = 20
 
-    answer = hand.repo("POST", "/repository/branches", {"branch": "x", "ref": "main"})
+    response = hand.repo("POST", "/repository/branches", {"branch": "x", "ref": "main"})
 
-    assert (answer.status, answer.message, answer.fact) == (403, "403 Forbidden", "gl-forbidden")
+    assert (response.status, response.message, response.fact) == (403, "403 Forbidden", "gl-forbidden")
 
 
 # routing
@@ -108,10 +108,10 @@ def test_a_path_that_was_encoded_twice_is_no_project(hand: Hand) -> None:
 
 def test_a_known_path_with_another_verb_is_405(hand: Hand) -> None:
     """The router tells a verb that is not there from a path that is not there."""
-    answer = hand.send("PATCH", "/projects/1")
+    response = hand.send("PATCH", "/projects/1")
 
-    assert (answer.status, answer.data) == (405, {"error": "405 Not Allowed"})
-    assert answer.headers["Allow"] == "GET, PUT, DELETE"
+    assert (response.status, response.data) == (405, {"error": "405 Not Allowed"})
+    assert response.headers["Allow"] == "GET, PUT, DELETE"
 
 
 def test_an_installation_below_a_path_answers_there_alone(tmp_path: pathlib.Path) -> None:
@@ -157,9 +157,9 @@ def test_every_answer_carries_the_request_s_id_and_the_rate_limit(tmp_path: path
 
 def test_a_body_that_is_no_json_is_400(hand: Hand) -> None:
     """A client that sends text must not be taken for one that sends nothing."""
-    answer = hand.send("POST", "/projects", ["a", "list"])
+    response = hand.send("POST", "/projects", ["a", "list"])
 
-    assert (answer.status, answer.fact) == (400, "gl-bad-json")
+    assert (response.status, response.fact) == (400, "gl-bad-json")
 
 
 def test_a_nul_is_refused_before_anything(hand: Hand) -> None:
@@ -203,9 +203,9 @@ def test_a_page_has_a_hundred_items_at_most(hand: Hand) -> None:
     for number in range(100):
         hand.forge.create_branch(REPO, f"b{number:03}", head)
 
-    answer = hand.repo("GET", "/repository/branches", query={"per_page": 1000})
+    response = hand.repo("GET", "/repository/branches", query={"per_page": 1000})
 
-    assert (len(answer.data), answer.headers["X-Per-Page"], answer.headers["X-Next-Page"]) == (100, "100", "2")
+    assert (len(response.data), response.headers["X-Per-Page"], response.headers["X-Next-Page"]) == (100, "100", "2")
 
 
 def test_an_empty_list_is_one_page(hand: Hand) -> None:
@@ -225,11 +225,11 @@ def test_large_lists_may_come_without_totals(hand: Hand) -> None:
     hand.forge.create_branch(REPO, "b", head)
     hand.fake.totals = False
 
-    answer = hand.repo("GET", "/repository/branches", query={"per_page": 1})
+    response = hand.repo("GET", "/repository/branches", query={"per_page": 1})
 
-    assert answer.headers["X-Next-Page"] == "2"
-    assert not {"X-Total", "X-Total-Pages"} & set(answer.headers)
-    assert re.findall(r'rel="(\w+)"', answer.headers["Link"]) == ["next", "first"]
+    assert response.headers["X-Next-Page"] == "2"
+    assert not {"X-Total", "X-Total-Pages"} & set(response.headers)
+    assert re.findall(r'rel="(\w+)"', response.headers["Link"]) == ["next", "first"]
 
 
 def test_links_lead_to_what_the_server_takes_for_its_url(hand: Hand) -> None:
@@ -238,20 +238,20 @@ def test_links_lead_to_what_the_server_takes_for_its_url(hand: Hand) -> None:
     hand.forge.create_branch(REPO, "b", head)
     hand.fake.external_url = "http://elsewhere.example"
 
-    answer = hand.repo("GET", "/repository/branches", query={"per_page": 1})
+    response = hand.repo("GET", "/repository/branches", query={"per_page": 1})
 
-    assert answer.headers["Link"].startswith("<http://elsewhere.example/api/v4/projects/")
+    assert response.headers["Link"].startswith("<http://elsewhere.example/api/v4/projects/")
 
 
 @pytest.mark.parametrize(("query", "problem"), [({"page": "x"}, "page is invalid"), ({"per_page": 0}, "per_page has")])
 def test_a_page_that_cannot_be_is_400(hand: Hand, query: dict[str, Any], problem: str) -> None:
-    """The parameter check answers with the key error."""
+    """The parameter check returns the key error."""
     hand.given_repo()
 
-    answer = hand.repo("GET", "/repository/branches", query=query)
+    response = hand.repo("GET", "/repository/branches", query=query)
 
-    assert answer.status == 400
-    assert answer.data["error"].startswith(problem)
+    assert response.status == 400
+    assert response.data["error"].startswith(problem)
 
 
 # users and namespaces
@@ -274,9 +274,9 @@ def test_a_namespace_is_a_user_s_or_a_group_s(hand: Hand) -> None:
 
 def test_a_group_of_others_does_not_exist(hand: Hand) -> None:
     """Without membership a namespace is 404, also when everybody can see the group."""
-    answer = hand.send("GET", "/namespaces/strangers")
+    response = hand.send("GET", "/namespaces/strangers")
 
-    assert (answer.status, answer.message) == (404, "404 Namespace Not Found")
+    assert (response.status, response.message) == (404, "404 Namespace Not Found")
 
 
 # projects
@@ -310,10 +310,10 @@ def test_a_name_that_is_taken_is_400_with_a_dict_of_lists(hand: Hand) -> None:
     body = {"name": "widgets", "path": "widgets"}
     hand.send("POST", "/projects", body)
 
-    answer = hand.send("POST", "/projects", body)
+    response = hand.send("POST", "/projects", body)
 
-    assert (answer.status, answer.effect) == (400, False)
-    assert answer.message == {name: ["has already been taken"] for name in ("project_namespace.name", "name", "path")}
+    assert (response.status, response.effect) == (400, False)
+    assert response.message == {name: ["has already been taken"] for name in ("project_namespace.name", "name", "path")}
 
 
 def test_a_project_that_cannot_be_seen_is_taken_all_the_same(hand: Hand) -> None:
@@ -329,35 +329,35 @@ def test_a_path_of_a_project_being_deleted_is_not_free(hand: Hand) -> None:
     """GL-CR-04: it says so in base."""
     hand.fake.pending_deletion = {"tanuki/widgets"}
 
-    answer = hand.send("POST", "/projects", {"name": "widgets"})
+    response = hand.send("POST", "/projects", {"name": "widgets"})
 
-    assert answer.status == 400
-    assert answer.message["base"] == ["The project is still being deleted. Please try again later."]
+    assert response.status == 400
+    assert response.message["base"] == ["The project is still being deleted. Please try again later."]
 
 
 def test_a_malformed_name_is_told_field_by_field(hand: Hand) -> None:
     """GL-CR-05: a full path is no name."""
-    answer = hand.send("POST", "/projects", {"name": "acme/widgets", "path": "acme/widgets"})
+    response = hand.send("POST", "/projects", {"name": "acme/widgets", "path": "acme/widgets"})
 
-    assert answer.status == 400
-    assert set(answer.message) == {"name", "path"}
+    assert response.status == 400
+    assert set(response.message) == {"name", "path"}
 
 
 def test_a_namespace_of_others_is_not_valid(hand: Hand) -> None:
     """GL-CR-07: by its number a foreign namespace is refused in yet another way."""
-    answer = hand.send("POST", "/projects", {"name": "widgets", "namespace_id": 424242})
+    response = hand.send("POST", "/projects", {"name": "widgets", "namespace_id": 424242})
 
-    assert (answer.status, answer.message) == (400, {"namespace": ["is not valid"]})
+    assert (response.status, response.message) == (400, {"namespace": ["is not valid"]})
 
 
 @pytest.mark.parametrize(("origin", "status"), [("https://gitlab.com", 400), ("https://gitlab.example.com", 201)])
 def test_internal_projects_are_not_to_be_had_on_gitlab_com(hand: Hand, origin: str, status: int) -> None:
     """GL-CR-09: elsewhere they are, unless an administrator restricts them."""
-    answer = hand.send("POST", "/projects", {"name": "widgets", "visibility": "internal"}, origin=origin)
+    response = hand.send("POST", "/projects", {"name": "widgets", "visibility": "internal"}, origin=origin)
 
-    assert answer.status == status
+    assert response.status == status
     if status == 400:
-        assert answer.message["visibility_level"] == ["internal has been restricted by your GitLab administrator"]
+        assert response.message["visibility_level"] == ["internal has been restricted by your GitLab administrator"]
 
 
 def test_a_project_is_changed_and_deleted(hand: Hand) -> None:
@@ -387,10 +387,10 @@ def test_a_moved_project_sends_reads_on_by_its_number(hand: Hand) -> None:
     number = hand.repo("GET", "").data["id"]
     hand.forge.rename_repo(REPO, "acme/gadgets")
 
-    answer = hand.repo("GET", "/repository/branches/main")
+    response = hand.repo("GET", "/repository/branches/main")
 
-    assert answer.status == 301
-    assert answer.headers["Location"] == f"{ORIGIN}/api/v4/projects/{number}/repository/branches/main"
+    assert response.status == 301
+    assert response.headers["Location"] == f"{ORIGIN}/api/v4/projects/{number}/repository/branches/main"
     assert hand.send("GET", f"/projects/{number}").data["path_with_namespace"] == "acme/gadgets"
 
 
@@ -402,10 +402,10 @@ def test_a_moved_project_refuses_every_write(hand: Hand, method: str, rest: str)
     hand.given_repo()
     hand.forge.rename_repo(REPO, "acme/gadgets")
 
-    answer = hand.repo(method, rest, {"title": "x", "source_branch": "a", "target_branch": "b"})
+    response = hand.repo(method, rest, {"title": "x", "source_branch": "a", "target_branch": "b"})
 
-    assert (answer.status, answer.message) == (405, "Non GET methods are not allowed for moved projects")
-    assert "Location" not in answer.headers
+    assert (response.status, response.message) == (405, "Non GET methods are not allowed for moved projects")
+    assert "Location" not in response.headers
 
 
 def test_an_archived_project_refuses_writes_without_a_reason(hand: Hand) -> None:
@@ -413,15 +413,15 @@ def test_an_archived_project_refuses_writes_without_a_reason(hand: Hand) -> None
     hand.given_repo()
     assert hand.repo("POST", "/archive").data["archived"] is True
 
-    answer = hand.repo("POST", "/repository/branches", {"branch": "x", "ref": "main"})
+    response = hand.repo("POST", "/repository/branches", {"branch": "x", "ref": "main"})
 
-    assert (answer.status, answer.message, answer.fact) == (403, "403 Forbidden", "gl-project-archived")
+    assert (response.status, response.message, response.fact) == (403, "403 Forbidden", "gl-project-archived")
     assert hand.repo("POST", "/unarchive").data["archived"] is False
     assert hand.repo("POST", "/repository/branches", {"branch": "x", "ref": "main"}).status == 201
 
 
 def test_the_recorded_keys_of_the_other_bodies_are_there(hand: Hand) -> None:
-    """The keys that hosts were recorded to send; each list of them from one answer of gitlab.com."""
+    """The keys that hosts were recorded to send; each list of them from one response of gitlab.com."""
     hand.given_repo()
     project = hand.repo("GET", "").data
     branch = hand.repo("GET", "/repository/branches").data[0]
@@ -458,7 +458,7 @@ def test_the_recorded_keys_of_the_other_bodies_are_there(hand: Hand) -> None:
     "junk", [None, {}, 1, "x", True, [], [1], [{}], [{"action": "create"}], {"a": {"b": None}}, "\ud800"]
 )
 def test_no_request_makes_the_fake_fall_over(hand: Hand, junk: Any) -> None:
-    """Whatever the parameters hold, the answer is GitLab's kind of answer: a fake that raises would be a 500."""
+    """Whatever the parameters hold, the response is GitLab's kind of response: a fake that raises would be a 500."""
     hand.given_merge_request_in_new_repo()
     parts = {"project": "1", "branch": "main", "name": "main", "iid": "1", "sha": "main", "path": "README.md"}
     parts["namespace"] = "acme"
@@ -467,9 +467,9 @@ def test_no_request_makes_the_fake_fall_over(hand: Hand, junk: Any) -> None:
     for method, template, *_ in ROUTES.table:
         path = re.sub(r"\{(\w+)\}", lambda match: parts[match[1]], template)
         if method != "DELETE":
-            answer = hand.send(method, path, junk_everywhere)
-            assert answer.status < 500, (method, path)
-            assert answer.fact.startswith("gl-"), (method, path)
+            response = hand.send(method, path, junk_everywhere)
+            assert response.status < 500, (method, path)
+            assert response.fact.startswith("gl-"), (method, path)
     assert hand.send("POST", "//api/graphql", {"query": junk, "variables": junk}).status < 500
 
 
@@ -509,9 +509,9 @@ def test_every_refusal_of_a_branch_is_400(hand: Hand, branch: str, ref: str, tex
     """GL-CB-04: only the text tells them apart."""
     hand.given_repo()
 
-    answer = _create_branch(hand, branch, ref)
+    response = _create_branch(hand, branch, ref)
 
-    assert (answer.status, answer.message, answer.effect) == (400, text, False)
+    assert (response.status, response.message, response.effect) == (400, text, False)
 
 
 def test_what_is_missing_is_named(hand: Hand) -> None:
@@ -535,9 +535,9 @@ def test_in_an_empty_project_the_first_branch_brings_a_readme(hand: Hand) -> Non
     """GitLab makes the default branch before it looks for the ref."""
     hand.forge.create_repo(REPO)
 
-    answer = _create_branch(hand, "x")
+    response = _create_branch(hand, "x")
 
-    assert answer.status == 201
+    assert response.status == 201
     assert [name for name, _ in hand.forge.branches(REPO)] == ["main", "x"]
 
 
@@ -547,9 +547,9 @@ def test_a_new_branch_may_be_late(hand: Hand) -> None:
     hand.fake.branch_lag = 2
     _create_branch(hand, "x")
 
-    answers = [hand.repo("GET", "/repository/branches/x").status for _ in range(3)]
+    statuses = [hand.repo("GET", "/repository/branches/x").status for _ in range(3)]
 
-    assert answers == [404, 404, 200]
+    assert statuses == [404, 404, 200]
 
 
 def test_a_wildcard_is_in_the_way_of_a_developer(hand: Hand) -> None:
@@ -558,9 +558,9 @@ def test_a_wildcard_is_in_the_way_of_a_developer(hand: Hand) -> None:
     hand.repo("POST", "/protected_branches", {"name": "release/*"})
     hand.fake.role = 30
 
-    answer = _create_branch(hand, "release/1.0")
+    response = _create_branch(hand, "release/1.0")
 
-    assert answer.message == "You are not allowed to create protected branches on this project."
+    assert response.message == "You are not allowed to create protected branches on this project."
     assert _create_branch(hand, "feature").status == 201
 
 
@@ -617,16 +617,16 @@ def test_branches_are_deleted_but_for_the_default_one(hand: Hand) -> None:
 def test_a_fault_script_can_play_what_stands_before_gitlab(
     hand: Hand, canned: Any, status: int, kind: str, asked: str | None
 ) -> None:
-    """GL-X-05, GL-X-09, GL-X-12, GL-X-13, GL-CR-10, GL-GR-04, GL-MG-07: ready answers for a script of faults."""
+    """GL-X-05, GL-X-09, GL-X-12, GL-X-13, GL-CR-10, GL-GR-04, GL-MG-07: ready-made responses for injected faults."""
     hand.given_repo()
     hand.host.script.add(
         Fault(kind="status", endpoint="/projects", status=canned.status, headers=canned.headers, body=canned.body)
     )
 
-    answer = hand.repo("GET", "")
+    response = hand.repo("GET", "")
 
-    assert (answer.status, answer.headers["Content-Type"]) == (status, kind)
-    assert answer.headers.get("Retry-After") == asked
+    assert (response.status, response.headers["Content-Type"]) == (status, kind)
+    assert response.headers.get("Retry-After") == asked
     assert hand.repo("GET", "").status == 200
 
 

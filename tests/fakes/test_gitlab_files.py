@@ -38,7 +38,7 @@ def test_one_commit_carries_every_kind_of_action(hand: Hand) -> None:
     """Create, update, delete, move, chmod, text and base64: one commit on top of the head."""
     head = hand.given_repo({"keep": b"k", "old": b"o", "gone": b"g", "here": b"h"})
 
-    answer = _commit(
+    response = _commit(
         hand,
         _create("bin/run", base64.b64encode(b"\x00\xff").decode(), encoding="base64"),
         {"action": "chmod", "file_path": "bin/run", "execute_filemode": True},
@@ -49,9 +49,9 @@ def test_one_commit_carries_every_kind_of_action(hand: Hand) -> None:
         author_email="ada@example.com",
     )
 
-    assert (answer.status, answer.effect, answer.data["parent_ids"]) == (201, True, [head])
-    assert (answer.data["author_name"], answer.data["committer_name"]) == ("Ada", "Tanuki")
-    assert answer.data["id"] == hand.forge.head(REPO, "main")
+    assert (response.status, response.effect, response.data["parent_ids"]) == (201, True, [head])
+    assert (response.data["author_name"], response.data["committer_name"]) == ("Ada", "Tanuki")
+    assert response.data["id"] == hand.forge.head(REPO, "main")
     assert _files(hand) == {
         "bin/run": (b"\x00\xff", "100755"),
         "keep": (b"k", "100644"),
@@ -97,9 +97,9 @@ def test_what_an_action_cannot_do_is_400_and_nothing_changes(hand: Hand, action:
     """GL-CF-01 and GL-CF-04: one status, and only the text says which; the actions before it are not kept either."""
     head = hand.given_repo({"README.md": b"r", "docs/a": b"a"})
 
-    answer = _commit(hand, _create("first"), action)
+    response = _commit(hand, _create("first"), action)
 
-    assert (answer.status, answer.message, answer.effect) == (400, text, False)
+    assert (response.status, response.message, response.effect) == (400, text, False)
     assert hand.forge.head(REPO, "main") == head
 
 
@@ -107,9 +107,9 @@ def test_an_action_sees_what_those_before_it_have_done(hand: Hand) -> None:
     """A file may be made below one that was deleted just before."""
     hand.given_repo({"docs": b"a file"})
 
-    answer = _commit(hand, {"action": "delete", "file_path": "docs"}, _create("docs/a"))
+    response = _commit(hand, {"action": "delete", "file_path": "docs"}, _create("docs/a"))
 
-    assert answer.status == 201
+    assert response.status == 201
     assert set(_files(hand)) == {"docs/a"}
 
 
@@ -132,9 +132,9 @@ def test_parameters_are_checked_before_anything(hand: Hand, body: dict[str, Any]
     """The key is error, not message."""
     hand.given_repo()
 
-    answer = hand.repo("POST", "/repository/commits", body)
+    response = hand.repo("POST", "/repository/commits", body)
 
-    assert (answer.status, answer.data["error"]) == (400, problem)
+    assert (response.status, response.data["error"]) == (400, problem)
 
 
 def test_empty_content_is_a_legal_file(hand: Hand) -> None:
@@ -160,9 +160,9 @@ def test_a_branch_that_is_not_there_is_no_branch_to_be_on(hand: Hand) -> None:
     """GL-CF-02: 400, not 404."""
     hand.given_repo()
 
-    answer = _commit(hand, _create("x"), branch="develop")
+    response = _commit(hand, _create("x"), branch="develop")
 
-    assert (answer.status, answer.message) == (400, "You can only create or edit files when you are on a branch")
+    assert (response.status, response.message) == (400, "You can only create or edit files when you are on a branch")
 
 
 def test_a_branch_is_started_from_another_one(hand: Hand) -> None:
@@ -212,9 +212,9 @@ def test_a_branch_that_nobody_may_push_to_is_403(hand: Hand) -> None:
     head = hand.given_repo()
     hand.repo("POST", "/protected_branches", {"name": "main", "push_access_level": 0})
 
-    answer = _commit(hand, _create("x"))
+    response = _commit(hand, _create("x"))
 
-    assert (answer.status, answer.message) == (403, "403 Forbidden - You are not allowed to push into this branch")
+    assert (response.status, response.message) == (403, "403 Forbidden - You are not allowed to push into this branch")
     assert hand.forge.head(REPO, "main") == head
 
 
@@ -315,9 +315,9 @@ def test_a_file_that_is_not_there_is_404(hand: Hand, path: str, query: dict[str,
     """The file, or the ref that it was looked for at."""
     hand.given_repo()
 
-    answer = hand.repo("GET", f"/repository/files/{path}", query=query)
+    response = hand.repo("GET", f"/repository/files/{path}", query=query)
 
-    assert (answer.status, answer.message) == (status, text)
+    assert (response.status, response.message) == (status, text)
 
 
 # GraphQL
@@ -325,9 +325,9 @@ def test_a_file_that_is_not_there_is_404(hand: Hand, path: str, query: dict[str,
 
 def _touched(hand: Hand, *paths: str, project: str = REPO, ref: str = "main", kind: str | None = "HEADS") -> Any:
     variables = {"project": project, "ref": ref, "type": kind, "paths": list(paths), "n": 100, "above": [], "m": 1}
-    answer = hand.graphql(provider_actions.QUERY, **variables)
-    assert answer.status == 200
-    return answer.data
+    response = hand.graphql(provider_actions.QUERY, **variables)
+    assert response.status == 200
+    return response.data
 
 
 def test_the_provider_s_own_query_finds_the_head_and_what_is_there(hand: Hand) -> None:
@@ -385,14 +385,14 @@ def test_an_unknown_project_is_null_in_graphql(hand: Hand) -> None:
     ],
 )
 def test_what_is_wrong_with_a_query_is_said_with_200(hand: Hand, query: str, problem: str) -> None:
-    """A client that looks at the status alone takes this for an answer."""
+    """A client that looks at the status alone takes this for a response."""
     hand.given_repo()
 
-    answer = hand.graphql(query, p=REPO)
+    response = hand.graphql(query, p=REPO)
 
-    assert answer.status == 200
-    assert answer.data["errors"][0]["message"].startswith(problem)
-    assert "data" not in answer.data
+    assert response.status == 200
+    assert response.data["errors"][0]["message"].startswith(problem)
+    assert "data" not in response.data
 
 
 def test_a_query_that_costs_too_much_is_refused(hand: Hand) -> None:
@@ -415,15 +415,15 @@ def test_a_fragment_of_arguments_is_read_as_written(hand: Hand) -> None:
           nodes {{ name }} pageInfo {{ hasNextPage endCursor }} }} }} }}
       }}"""
 
-    answer = hand.graphql(query)
+    response = hand.graphql(query)
 
     blobs = {"nodes": [{"name": "README.md"}], "pageInfo": {"hasNextPage": False, "endCursor": None}}
-    assert answer.data == {"data": {"mine": {"__typename": "Project", "repository": {"blobs": blobs}}}}
+    assert response.data == {"data": {"mine": {"__typename": "Project", "repository": {"blobs": blobs}}}}
 
 
 def test_a_bad_token_is_told_otherwise_in_graphql(hand: Hand) -> None:
     """401 with errors, where the REST API has a message."""
-    answer = hand.send("POST", "//api/graphql", {"query": "{ currentUser { username } }"}, headers={})
+    response = hand.send("POST", "//api/graphql", {"query": "{ currentUser { username } }"}, headers={})
 
-    assert (answer.status, answer.data) == (401, {"errors": [{"message": "Invalid token"}]})
+    assert (response.status, response.data) == (401, {"errors": [{"message": "Invalid token"}]})
     assert hand.send("POST", "//api/graphql", {"query": 1}).status == 422

@@ -42,10 +42,10 @@ def test_a_merge_request_is_open_and_being_checked(hand: Hand) -> None:
     """GL-PR-07: there is no draft in the request, and reviewers are numbers."""
     head = hand.given_feature()
 
-    answer = _open(hand, labels="one,two", description="text", reviewer_ids=[46])
+    response = _open(hand, labels="one,two", description="text", reviewer_ids=[46])
 
-    assert (answer.status, answer.effect) == (201, True)
-    told = {name: answer.data[name] for name in ("iid", "state", "draft", "sha", "labels", "merge_status")}
+    assert (response.status, response.effect) == (201, True)
+    told = {name: response.data[name] for name in ("iid", "state", "draft", "sha", "labels", "merge_status")}
     assert told == {
         "iid": 1,
         "state": "opened",
@@ -54,8 +54,8 @@ def test_a_merge_request_is_open_and_being_checked(hand: Hand) -> None:
         "labels": ["one", "two"],
         "merge_status": "checking",
     }
-    assert [user["username"] for user in answer.data["reviewers"]] == ["alice"]
-    assert answer.data["references"]["full"] == f"{REPO}!1"
+    assert [user["username"] for user in response.data["reviewers"]] == ["alice"]
+    assert response.data["references"]["full"] == f"{REPO}!1"
 
 
 def test_the_recorded_keys_of_a_merge_request_are_there(hand: Hand) -> None:
@@ -79,9 +79,9 @@ def test_a_title_makes_a_draft(hand: Hand, title: str) -> None:
     """Also when nobody asked for one; the title keeps its prefix."""
     hand.given_feature()
 
-    answer = _open(hand, title=title)
+    response = _open(hand, title=title)
 
-    assert (answer.data["draft"], answer.data["work_in_progress"], answer.data["title"]) == (True, True, title)
+    assert (response.data["draft"], response.data["work_in_progress"], response.data["title"]) == (True, True, title)
     assert _read(hand, 1)["detailed_merge_status"] == "draft_status"
     assert _merge(hand, 1).status == 405
 
@@ -90,9 +90,9 @@ def test_a_draft_becomes_ready_by_its_title(hand: Hand) -> None:
     """That is the only way to say it over REST."""
     iid = hand.given_merge_request(title="Draft: x")
 
-    answer = hand.repo("PUT", f"/merge_requests/{iid}", {"title": "x"})
+    response = hand.repo("PUT", f"/merge_requests/{iid}", {"title": "x"})
 
-    assert (answer.data["draft"], answer.data["title"]) == (False, "x")
+    assert (response.data["draft"], response.data["title"]) == (False, "x")
 
 
 def test_quick_actions_are_executed_and_taken_out(hand: Hand) -> None:
@@ -101,12 +101,16 @@ def test_quick_actions_are_executed_and_taken_out(hand: Hand) -> None:
     commands = '/label ~"two words" ~one\n/draft\n/assign_reviewer @alice'
     text = f"before\n{commands}\n```\n/close\n```\n/tmp/file is a path\nafter"
 
-    answer = _open(hand, description=text, labels="zero")
+    response = _open(hand, description=text, labels="zero")
 
-    assert answer.data["description"] == "before\n```\n/close\n```\n/tmp/file is a path\nafter"
-    assert answer.data["labels"] == ["zero", "two words", "one"]
-    assert (answer.data["draft"], answer.data["state"], answer.data["title"]) == (True, "opened", "Draft: A change")
-    assert [user["username"] for user in answer.data["reviewers"]] == ["alice"]
+    assert response.data["description"] == "before\n```\n/close\n```\n/tmp/file is a path\nafter"
+    assert response.data["labels"] == ["zero", "two words", "one"]
+    assert (response.data["draft"], response.data["state"], response.data["title"]) == (
+        True,
+        "opened",
+        "Draft: A change",
+    )
+    assert [user["username"] for user in response.data["reviewers"]] == ["alice"]
 
 
 def test_a_quick_action_can_close_what_was_just_opened(hand: Hand) -> None:
@@ -114,10 +118,14 @@ def test_a_quick_action_can_close_what_was_just_opened(hand: Hand) -> None:
     hand.given_feature()
     hand.forge.create_branch(REPO, "next", hand.forge.head(REPO, "main"))
 
-    answer = _open(hand, description="/close\n/target_branch next\n/title Better\n/ready")
+    response = _open(hand, description="/close\n/target_branch next\n/title Better\n/ready")
 
-    assert (answer.status, answer.data["state"]) == (201, "closed")
-    assert (answer.data["target_branch"], answer.data["title"], answer.data["description"]) == ("next", "Better", "")
+    assert (response.status, response.data["state"]) == (201, "closed")
+    assert (response.data["target_branch"], response.data["title"], response.data["description"]) == (
+        "next",
+        "Better",
+        "",
+    )
 
 
 @pytest.mark.parametrize(("tier", "kept"), [("free", ["bob"]), ("premium", ["bob", "alice"])])
@@ -128,20 +136,20 @@ def test_the_free_tier_keeps_one_reviewer(tmp_path: pathlib.Path, tier: str, kep
     hand.given_feature()
     hand.fake.outsiders = {"stranger"}
 
-    answer = _open(hand, reviewer_ids=[99, 47, 46, 12345])
+    response = _open(hand, reviewer_ids=[99, 47, 46, 12345])
 
-    assert answer.status == 201
-    assert [user["username"] for user in answer.data["reviewers"]] == kept
+    assert response.status == 201
+    assert [user["username"] for user in response.data["reviewers"]] == kept
 
 
 def test_a_second_merge_request_of_the_same_branches_is_409(hand: Hand) -> None:
     """GL-PR-01: the message is a list, and holds the number."""
     iid = hand.given_merge_request()
 
-    answer = _open(hand)
+    response = _open(hand)
 
-    assert (answer.status, answer.effect) == (409, False)
-    assert answer.message == [f"Another open merge request already exists for this source branch: !{iid}"]
+    assert (response.status, response.effect) == (409, False)
+    assert response.message == [f"Another open merge request already exists for this source branch: !{iid}"]
 
 
 @pytest.mark.parametrize(
@@ -156,9 +164,9 @@ def test_branches_that_cannot_be_are_told_in_three_shapes(
     hand: Hand, source: str, target: str, status: int, message: Any
 ) -> None:
     """A dict of lists, or a list."""
-    answer = _open(hand, source, target_branch=target)
+    response = _open(hand, source, target_branch=target)
 
-    assert (answer.status, answer.message) == (status, message)
+    assert (response.status, response.message) == (status, message)
 
 
 def test_a_branch_that_was_just_made_may_not_exist_yet(hand: Hand) -> None:
@@ -182,9 +190,9 @@ def test_a_merge_request_of_nothing_is_opened(hand: Hand) -> None:
     """GitLab has no objection until it is merged."""
     hand.forge.create_branch(REPO, "same", hand.forge.head(REPO, "main"))
 
-    answer = _open(hand, "same")
+    response = _open(hand, "same")
 
-    assert answer.status == 201
+    assert response.status == 201
     assert _read(hand, 1)["detailed_merge_status"] == "commits_status"
 
 
@@ -225,9 +233,9 @@ def test_lists_are_filtered_and_newest_first(hand: Hand) -> None:
 @pytest.mark.parametrize("iid", ["7", "100000000000000000000", "x"])
 def test_an_unknown_merge_request_is_404(hand: Hand, iid: str) -> None:
     """In the words of a record that was not found."""
-    answer = hand.repo("GET", f"/merge_requests/{iid}")
+    response = hand.repo("GET", f"/merge_requests/{iid}")
 
-    assert (answer.status, answer.message) == (404, "404 Not found")
+    assert (response.status, response.message) == (404, "404 Not found")
 
 
 def test_a_merge_request_is_changed(hand: Hand) -> None:
@@ -257,11 +265,11 @@ def test_a_conflict_forbids_a_merge(hand: Hand) -> None:
     hand.given_commit("main", {"feature.txt": b"other\n"})
 
     shown = _read(hand, iid)
-    answer = _merge(hand, iid)
+    response = _merge(hand, iid)
 
     assert (shown["detailed_merge_status"], shown["merge_status"]) == ("conflict", "cannot_be_merged")
     assert shown["has_conflicts"] is True
-    assert (answer.status, answer.message, answer.effect) == (405, "405 Method Not Allowed", False)
+    assert (response.status, response.message, response.effect) == (405, "405 Method Not Allowed", False)
 
 
 @pytest.mark.parametrize(
@@ -322,9 +330,9 @@ def test_who_may_neither_push_nor_merge_is_401(hand: Hand) -> None:
     hand.repo("POST", "/protected_branches", {"name": "main"})
     hand.fake.role = 30
 
-    answer = _merge(hand, iid, sha="0" * 40)
+    response = _merge(hand, iid, sha="0" * 40)
 
-    assert (answer.status, answer.message, answer.fact) == (401, "401 Unauthorized", "gl-merge-unauthorized")
+    assert (response.status, response.message, response.fact) == (401, "401 Unauthorized", "gl-merge-unauthorized")
 
 
 def test_where_nobody_may_push_who_may_merge_still_merges(hand: Hand) -> None:
@@ -340,9 +348,9 @@ def test_another_head_than_the_sha_is_409_before_mergeability(hand: Hand) -> Non
     iid = hand.given_merge_request(title="Draft: x")
     head = hand.forge.head(REPO, "feature")
 
-    answer = _merge(hand, iid, sha="1" * 40)
+    response = _merge(hand, iid, sha="1" * 40)
 
-    assert (answer.status, answer.message) == (409, f"SHA does not match HEAD of source branch: {head}")
+    assert (response.status, response.message) == (409, f"SHA does not match HEAD of source branch: {head}")
 
 
 def test_a_group_may_demand_the_sha(hand: Hand) -> None:
@@ -360,9 +368,9 @@ def test_the_squash_flag_is_kept_though_the_merge_is_refused(hand: Hand) -> None
     """The newest code saves it before it looks at mergeability."""
     iid = hand.given_merge_request(title="Draft: x")
 
-    answer = _merge(hand, iid, squash=True)
+    response = _merge(hand, iid, squash=True)
 
-    assert (answer.status, answer.effect) == (405, True)
+    assert (response.status, response.effect) == (405, True)
     assert _read(hand, iid)["squash"] is True
 
 
@@ -374,13 +382,18 @@ def test_a_merge_makes_a_merge_commit(hand: Hand) -> None:
     base, iid = hand.forge.head(REPO, "main"), hand.given_merge_request()
     head = hand.forge.head(REPO, "feature")
 
-    answer = _merge(hand, iid, sha=head, merge_commit_message="Merged by hand")
+    response = _merge(hand, iid, sha=head, merge_commit_message="Merged by hand")
 
-    sha = answer.data["merge_commit_sha"]
-    assert (answer.status, answer.effect, answer.data["state"], answer.data["sha"]) == (200, True, "merged", head)
+    sha = response.data["merge_commit_sha"]
+    assert (response.status, response.effect, response.data["state"], response.data["sha"]) == (
+        200,
+        True,
+        "merged",
+        head,
+    )
     assert (hand.forge.head(REPO, "main"), _parents(hand, sha)) == (sha, (base, head))
     assert hand.forge.read_commit(REPO, sha).message == "Merged by hand"
-    assert answer.data["squash_commit_sha"] is None
+    assert response.data["squash_commit_sha"] is None
     assert hand.forge.pull_request(REPO, iid).state is PullRequestState.MERGED
 
 
@@ -389,9 +402,9 @@ def test_a_squash_in_a_merge_commit_project_makes_two_commits(hand: Hand) -> Non
     base, iid = hand.forge.head(REPO, "main"), hand.given_merge_request()
     head = hand.given_commit("feature", {"more": b"m"})
 
-    answer = _merge(hand, iid, squash=True, squash_commit_message="All at once")
+    response = _merge(hand, iid, squash=True, squash_commit_message="All at once")
 
-    squashed, merged = answer.data["squash_commit_sha"], answer.data["merge_commit_sha"]
+    squashed, merged = response.data["squash_commit_sha"], response.data["merge_commit_sha"]
     assert hand.forge.head(REPO, "main") == merged
     assert _parents(hand, merged) == (base, squashed)
     assert _parents(hand, squashed) == (base,)
@@ -404,20 +417,20 @@ def test_squash_false_is_ignored(hand: Hand) -> None:
     """A merge request whose flag is set squashes silently."""
     iid = hand.given_merge_request(squash=True)
 
-    answer = _merge(hand, iid, squash=False)
+    response = _merge(hand, iid, squash=False)
 
-    assert answer.data["squash_commit_sha"] is not None
+    assert response.data["squash_commit_sha"] is not None
 
 
 def test_squash_is_not_done_where_the_project_never_squashes(hand: Hand) -> None:
-    """GL-MG-08: asked for, answered with 200, and not done."""
+    """GL-MG-08: the request gets 200 and has no effect."""
     hand.repo("PUT", "", {"squash_option": "never"})
     iid = hand.given_merge_request()
 
-    answer = _merge(hand, iid, squash=True)
+    response = _merge(hand, iid, squash=True)
 
-    assert (answer.data["state"], answer.data["squash_commit_sha"]) == ("merged", None)
-    assert (answer.data["squash"], answer.data["squash_on_merge"]) == (True, False)
+    assert (response.data["state"], response.data["squash_commit_sha"]) == ("merged", None)
+    assert (response.data["squash"], response.data["squash_on_merge"]) == (True, False)
 
 
 def test_a_project_that_always_squashes_refuses_a_plain_merge(hand: Hand) -> None:
@@ -426,9 +439,9 @@ def test_a_project_that_always_squashes_refuses_a_plain_merge(hand: Hand) -> Non
     hand.repo("PUT", "", {"squash_option": "always"})
     base = hand.forge.head(REPO, "main")
 
-    answer = _merge(hand, iid)
+    response = _merge(hand, iid)
 
-    assert (answer.status, answer.message) == (422, "Branch cannot be merged")
+    assert (response.status, response.message) == (422, "Branch cannot be merged")
     assert "requires squashing" in _read(hand, iid)["merge_error"]
     assert hand.forge.head(REPO, "main") == base
     assert _merge(hand, iid, squash=True).data["squash_commit_sha"] is not None
@@ -440,10 +453,10 @@ def test_an_older_server_hides_that_a_merge_failed(hand: Hand) -> None:
     hand.repo("PUT", "", {"squash_option": "always"})
     hand.fake.hides_merge_errors = True
 
-    answer = _merge(hand, iid)
+    response = _merge(hand, iid)
 
-    assert (answer.status, answer.data["state"], answer.data["merge_commit_sha"]) == (200, "opened", None)
-    assert "requires squashing" in answer.data["merge_error"]
+    assert (response.status, response.data["state"], response.data["merge_commit_sha"]) == (200, "opened", None)
+    assert "requires squashing" in response.data["merge_error"]
 
 
 @pytest.mark.parametrize("method", ["ff", "rebase_merge"])
@@ -463,10 +476,10 @@ def test_a_fast_forward_makes_no_commit(hand: Hand) -> None:
     iid = hand.given_merge_request()
     head = hand.forge.head(REPO, "feature")
 
-    answer = _merge(hand, iid)
+    response = _merge(hand, iid)
 
-    assert (answer.data["state"], answer.data["sha"]) == ("merged", head)
-    assert (answer.data["merge_commit_sha"], answer.data["squash_commit_sha"]) == (None, None)
+    assert (response.data["state"], response.data["sha"]) == ("merged", head)
+    assert (response.data["merge_commit_sha"], response.data["squash_commit_sha"]) == (None, None)
     assert hand.forge.head(REPO, "main") == head
 
 
@@ -475,10 +488,10 @@ def test_a_squash_in_a_fast_forward_project_makes_one_commit(hand: Hand) -> None
     hand.repo("PUT", "", {"merge_method": "ff"})
     base, iid = hand.forge.head(REPO, "main"), hand.given_merge_request()
 
-    answer = _merge(hand, iid, squash=True)
+    response = _merge(hand, iid, squash=True)
 
-    squashed = answer.data["squash_commit_sha"]
-    assert (answer.data["merge_commit_sha"], hand.forge.head(REPO, "main")) == (None, squashed)
+    squashed = response.data["squash_commit_sha"]
+    assert (response.data["merge_commit_sha"], hand.forge.head(REPO, "main")) == (None, squashed)
     assert _parents(hand, squashed) == (base,)
 
 
@@ -510,9 +523,9 @@ def test_a_protected_source_branch_stays_without_a_word(hand: Hand) -> None:
     iid = hand.given_merge_request()
     hand.repo("POST", "/protected_branches", {"name": "feature"})
 
-    answer = _merge(hand, iid, should_remove_source_branch=True)
+    response = _merge(hand, iid, should_remove_source_branch=True)
 
-    assert answer.data["state"] == "merged"
+    assert response.data["state"] == "merged"
     assert "feature" in dict(hand.forge.branches(REPO))
 
 
@@ -521,9 +534,9 @@ def test_a_merge_may_still_be_running_when_it_is_answered(hand: Hand) -> None:
     hand.fake.locked_for = 2
     iid = hand.given_merge_request()
 
-    answer = _merge(hand, iid)
+    response = _merge(hand, iid)
 
-    assert (answer.status, answer.data["state"], answer.data["merge_commit_sha"]) == (200, "locked", None)
+    assert (response.status, response.data["state"], response.data["merge_commit_sha"]) == (200, "locked", None)
     assert [_read(hand, iid)["state"] for _ in range(3)] == ["locked", "locked", "merged"]
 
 
@@ -533,21 +546,29 @@ def test_a_merge_may_only_be_set_to_happen_later(hand: Hand) -> None:
     iid = hand.given_merge_request()
     base = hand.forge.head(REPO, "main")
 
-    answer = _merge(hand, iid, merge_when_pipeline_succeeds=True)
+    response = _merge(hand, iid, merge_when_pipeline_succeeds=True)
 
-    assert (answer.status, answer.data["state"], answer.data["merge_when_pipeline_succeeds"]) == (200, "opened", True)
-    assert answer.data["detailed_merge_status"] == "ci_still_running"
+    assert (response.status, response.data["state"], response.data["merge_when_pipeline_succeeds"]) == (
+        200,
+        "opened",
+        True,
+    )
+    assert response.data["detailed_merge_status"] == "ci_still_running"
     assert hand.forge.head(REPO, "main") == base
 
 
 def test_a_merge_may_be_put_off_though_nobody_asked(hand: Hand) -> None:
-    """A project with merge trains answers so."""
+    """A project with merge trains returns this."""
     hand.fake.auto_merges = True
     iid = hand.given_merge_request()
 
-    answer = _merge(hand, iid)
+    response = _merge(hand, iid)
 
-    assert (answer.status, answer.data["state"], answer.data["merge_when_pipeline_succeeds"]) == (200, "opened", True)
+    assert (response.status, response.data["state"], response.data["merge_when_pipeline_succeeds"]) == (
+        200,
+        "opened",
+        True,
+    )
 
 
 def test_auto_merge_merges_at_once_when_nothing_is_awaited(hand: Hand) -> None:

@@ -33,8 +33,8 @@ def _protect(hand: Hand, name: str = "main", **levels: Any) -> Said:
     return hand.repo("POST", "/protected_branches", {"name": name, **levels})
 
 
-def _roles(answer: Said | dict[str, Any], place: str = "push") -> list[int]:
-    data = answer.data if isinstance(answer, Said) else answer
+def _roles(response: Said | dict[str, Any], place: str = "push") -> list[int]:
+    data = response.data if isinstance(response, Said) else response
     return [one["access_level"] for one in data[f"{place}_access_levels"]]
 
 
@@ -52,59 +52,59 @@ def _can_push(hand: Hand, branch: str = "main") -> bool:
 
 def test_a_rule_lets_maintainers_in_unless_told_otherwise(free: Hand) -> None:
     """40 and 40, without force push; the free tier shows no users, groups or code owners."""
-    answer = _protect(free)
+    response = _protect(free)
 
-    assert (answer.status, answer.effect) == (201, True)
-    assert (_roles(answer), _roles(answer, "merge"), answer.data["allow_force_push"]) == ([40], [40], False)
-    assert set(answer.data) == {"id", "name", "push_access_levels", "merge_access_levels", "allow_force_push"}
-    assert "user_id" not in answer.data["push_access_levels"][0]
-    assert free.repo("GET", "/protected_branches/main").data == answer.data
-    assert free.repo("GET", "/protected_branches").data == [answer.data]
+    assert (response.status, response.effect) == (201, True)
+    assert (_roles(response), _roles(response, "merge"), response.data["allow_force_push"]) == ([40], [40], False)
+    assert set(response.data) == {"id", "name", "push_access_levels", "merge_access_levels", "allow_force_push"}
+    assert "user_id" not in response.data["push_access_levels"][0]
+    assert free.repo("GET", "/protected_branches/main").data == response.data
+    assert free.repo("GET", "/protected_branches").data == [response.data]
 
 
 def test_the_paid_tier_shows_more_of_a_rule(premium: Hand) -> None:
     """A reader that wants these keys must not miss them on the free tier."""
-    answer = _protect(premium, code_owner_approval_required=True, unprotect_access_level=40)
+    response = _protect(premium, code_owner_approval_required=True, unprotect_access_level=40)
 
-    assert answer.data["code_owner_approval_required"] is True
-    assert answer.data["inherited"] is False
-    assert _roles(answer, "unprotect") == [40]
-    assert answer.data["push_access_levels"][0]["user_id"] is None
+    assert response.data["code_owner_approval_required"] is True
+    assert response.data["inherited"] is False
+    assert _roles(response, "unprotect") == [40]
+    assert response.data["push_access_levels"][0]["user_id"] is None
 
 
 def test_a_name_that_is_protected_already_is_409(free: Hand) -> None:
     """GL-PB-01: and the levels that were asked for are not there."""
     _protect(free)
 
-    answer = _protect(free, push_access_level=0)
+    response = _protect(free, push_access_level=0)
 
-    assert (answer.status, answer.message) == (409, "Protected branch 'main' already exists")
+    assert (response.status, response.message) == (409, "Protected branch 'main' already exists")
     assert _roles(free.repo("GET", "/protected_branches/main")) == [40]
 
 
 def test_a_level_that_does_not_exist_is_400(free: Hand) -> None:
     """20 is a role, and none that may be let in."""
-    answer = _protect(free, push_access_level=20)
+    response = _protect(free, push_access_level=20)
 
-    assert (answer.status, answer.data["error"]) == (400, "push_access_level does not have a valid value")
+    assert (response.status, response.data["error"]) == (400, "push_access_level does not have a valid value")
 
 
 def test_a_rule_that_is_not_there_is_404(free: Hand) -> None:
     """GL-PB-03: reading, changing and deleting alike; a wildcard that covers the name does not count."""
     _protect(free, "mai*")
 
-    answers = [free.repo(method, "/protected_branches/main", {}) for method in ("GET", "PATCH", "DELETE")]
+    returned = [free.repo(method, "/protected_branches/main", {}) for method in ("GET", "PATCH", "DELETE")]
 
-    assert {(answer.status, answer.message) for answer in answers} == {(404, "404 Not found")}
+    assert {(response.status, response.message) for response in returned} == {(404, "404 Not found")}
 
 
 def test_a_rule_is_deleted(free: Hand) -> None:
     """Nothing is left of it."""
     _protect(free, push_access_level=0)
 
-    answer = free.repo("DELETE", "/protected_branches/main")
+    response = free.repo("DELETE", "/protected_branches/main")
 
-    assert (answer.status, answer.data, answer.effect) == (204, None, True)
+    assert (response.status, response.data, response.effect) == (204, None, True)
     assert free.repo("GET", "/protected_branches").data == []
     assert _can_push(free)
 
@@ -129,27 +129,27 @@ def test_a_push_level_is_the_least_role_and_0_is_nobody(free: Hand, push: int, r
 
 
 def test_the_free_tier_answers_200_to_levels_and_changes_nothing(free: Hand) -> None:
-    """GL-PB-05: whoever does not compare the answer believes that the branch is closed."""
+    """GL-PB-05: whoever does not compare the response believes that the branch is closed."""
     made = _protect(free)
     entry = made.data["push_access_levels"][0]["id"]
 
-    answer = free.repo(
+    response = free.repo(
         "PATCH",
         "/protected_branches/main",
         {"push_access_level": 0, "allowed_to_push": [{"id": entry, "access_level": 0}]},
     )
 
-    assert (answer.status, answer.effect, answer.fact) == (200, False, "gl-rule-patch-free")
-    assert answer.data == made.data
+    assert (response.status, response.effect, response.fact) == (200, False, "gl-rule-patch-free")
+    assert response.data == made.data
 
 
 def test_the_free_tier_changes_force_pushing_in_place(free: Hand) -> None:
     """That key alone is declared there."""
     _protect(free, allow_force_push=True)
 
-    answer = free.repo("PATCH", "/protected_branches/main", {"allow_force_push": False})
+    response = free.repo("PATCH", "/protected_branches/main", {"allow_force_push": False})
 
-    assert (answer.status, answer.effect, answer.data["allow_force_push"]) == (200, True, False)
+    assert (response.status, response.effect, response.data["allow_force_push"]) == (200, True, False)
 
 
 def test_a_server_may_lack_the_endpoint(free: Hand) -> None:
@@ -165,7 +165,7 @@ def test_the_paid_tier_changes_a_level_by_its_id(premium: Hand) -> None:
     made = _protect(premium, allowed_to_push=[{"access_level": 40}, {"user_id": 46}, {"deploy_key_id": 7}])
     role, user, deploy = made.data["push_access_levels"]
 
-    answer = premium.repo(
+    response = premium.repo(
         "PATCH",
         "/protected_branches/main",
         {
@@ -177,9 +177,9 @@ def test_the_paid_tier_changes_a_level_by_its_id(premium: Hand) -> None:
         },
     )
 
-    assert (answer.status, answer.effect, _roles(answer)) == (200, True, [0])
-    assert answer.data["push_access_levels"][0]["access_level_description"] == "No one"
-    assert answer.data["id"] == made.data["id"]
+    assert (response.status, response.effect, _roles(response)) == (200, True, [0])
+    assert response.data["push_access_levels"][0]["access_level_description"] == "No one"
+    assert response.data["id"] == made.data["id"]
     assert not _can_push(premium)
 
 
@@ -214,9 +214,9 @@ def test_a_user_s_entry_shows_a_role_as_well(premium: Hand) -> None:
 
 def test_the_free_tier_knows_deploy_keys_alone(free: Hand) -> None:
     """A user in allowed_to_push is dropped, and the default level takes its place."""
-    answer = _protect(free, allowed_to_push=[{"user_id": 46}, {"deploy_key_id": 7, "access_level": 40}])
+    response = _protect(free, allowed_to_push=[{"user_id": 46}, {"deploy_key_id": 7, "access_level": 40}])
 
-    [entry] = answer.data["push_access_levels"]
+    [entry] = response.data["push_access_levels"]
     assert (entry["deploy_key_id"], entry["access_level_description"]) == (7, "Deploy key 7")
 
 
@@ -279,9 +279,9 @@ def test_a_rule_put_on_the_forge_has_levels_that_mean_the_same(free: Hand) -> No
     """A test that protects a branch beneath the fake finds it protected through the fake."""
     free.forge.put_rule(REPO, "main", BranchProtection(required_approvals=1))
 
-    answer = free.repo("GET", "/protected_branches/main")
+    response = free.repo("GET", "/protected_branches/main")
 
-    assert (_roles(answer), _roles(answer, "merge")) == ([0], [40])
+    assert (_roles(response), _roles(response, "merge")) == ([0], [40])
     assert not _can_push(free)
 
 

@@ -50,13 +50,13 @@ def test_another_url_does_not_reach_the_host(rsps: responses.RequestsMock, url: 
 
 
 def test_status_headers_and_body_come_back(rsps: responses.RequestsMock) -> None:
-    """What the host answered is what the client reads, with no header added."""
+    """The client reads what the host returned, with no header added."""
     mount(FaultyHost(Counter()), rsps, "https://host.example")
 
-    answer = requests.get("https://host.example/counter/a", timeout=5)
+    response = requests.get("https://host.example/counter/a", timeout=5)
 
-    assert (answer.status_code, answer.json()) == (200, {"count": 1})
-    assert dict(answer.headers) == {"Content-Type": "application/json", "X-Request-Id": "1"}
+    assert (response.status_code, response.json()) == (200, {"count": 1})
+    assert dict(response.headers) == {"Content-Type": "application/json", "X-Request-Id": "1"}
 
 
 def mounted(rsps: responses.RequestsMock, fault: Fault) -> None:
@@ -114,7 +114,7 @@ def chain(error: BaseException) -> list[str]:
 def test_an_imitation_has_the_chain_of_the_real_fault(rsps: responses.RequestsMock, kind: FaultKind) -> None:
     """What code can learn from the exception is the same on a socket and under ``responses``."""
 
-    def struck(url: str) -> list[str]:
+    def chain_at(url: str) -> list[str]:
         with pytest.raises(requests.RequestException) as caught:
             requests.get(f"{url}/counter/a", timeout=0.3)
         return chain(caught.value)
@@ -122,6 +122,6 @@ def test_an_imitation_has_the_chain_of_the_real_fault(rsps: responses.RequestsMo
     mounted(rsps, Fault(kind=kind, when="after"))
     rsps.add_passthru("http://127.0.0.1")
     with serving(FaultyHost(Counter(), script=FaultScript(Fault(kind=kind, when="after")))) as url:
-        real = struck(url)
+        real = chain_at(url)
 
-    assert struck("https://host.example") == real
+    assert chain_at("https://host.example") == real

@@ -31,9 +31,9 @@ def test_a_served_host_answers_on_one_kept_connection() -> None:
     with serving(FaultyHost(Echo())) as url, requests.Session() as session:
         bodies = []
         for text in ("a", "b" * 100_000, "c"):
-            answer = session.post(f"{url}/counter/x", data=text.encode(), timeout=5, stream=True)
-            ports.append(str(answer.raw.connection.sock.getsockname()) if answer.raw.connection else "")
-            bodies.append(answer.content.decode())
+            response = session.post(f"{url}/counter/x", data=text.encode(), timeout=5, stream=True)
+            ports.append(str(response.raw.connection.sock.getsockname()) if response.raw.connection else "")
+            bodies.append(response.content.decode())
 
     assert bodies == ["a", "b" * 100_000, "c"]
     assert len(set(ports)) == 1
@@ -55,7 +55,7 @@ def test_the_host_learns_where_the_request_arrived() -> None:
 
 
 def test_answers_leave_at_once() -> None:
-    """The connection has TCP_NODELAY: an answer in two writes would otherwise wait for a delayed ACK."""
+    """The connection has TCP_NODELAY: a response in two writes would otherwise wait for a delayed ACK."""
     seen: list[int] = []
 
     class Server(Counter):
@@ -102,9 +102,9 @@ def test_a_timeout_says_nothing_until_the_client_gives_up() -> None:
     with serving(host) as url:
         with pytest.raises(requests.ReadTimeout):
             requests.get(f"{url}/counter/a", timeout=0.2)
-        answer = requests.get(f"{url}/counter/a", timeout=5)
+        response = requests.get(f"{url}/counter/a", timeout=5)
 
-    assert answer.status_code == 200
+    assert response.status_code == 200
 
 
 def test_a_stalled_connection_does_not_hold_up_the_end() -> None:
@@ -149,18 +149,18 @@ def test_concurrent_clients_get_their_own_answers() -> None:
 
 @pytest.mark.parametrize("name", ["github", "gitlab"])
 def test_the_command_serves_a_host_until_it_is_interrupted(name: str) -> None:
-    """It prints the URL and the token, answers with them, and ends with 0 and no traceback on Ctrl+C."""
+    """It prints the URL and the token, serves with them, and ends with 0 and no traceback on Ctrl+C."""
     command = [sys.executable, "-m", "gitprovider.fakes.serve", name, "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         url = process.stdout.readline().removeprefix("url: ").strip()
         token = process.stdout.readline().removeprefix("token: ").strip()
         path = "/user" if name == "github" else "/api/v4/user"
-        answer = requests.get(url + path, headers={"Authorization": f"Bearer {token}"}, timeout=30)
+        response = requests.get(url + path, headers={"Authorization": f"Bearer {token}"}, timeout=30)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=30)
 
-    assert answer.status_code == 200
+    assert response.status_code == 200
     assert (process.returncode, errors) == (0, "")
 
 
@@ -171,9 +171,9 @@ def test_the_command_keeps_a_forge_that_it_is_given(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         url = process.stdout.readline().removeprefix("url: ").strip()
-        answer = requests.get(f"{url}/repos/acme/widgets", headers={"Authorization": "token mine"}, timeout=30)
+        response = requests.get(f"{url}/repos/acme/widgets", headers={"Authorization": "token mine"}, timeout=30)
         process.terminate()
         process.communicate(timeout=30)
 
-    assert answer.json()["full_name"] == "acme/widgets"
+    assert response.json()["full_name"] == "acme/widgets"
     assert (tmp_path / "forge.sqlite3").exists()

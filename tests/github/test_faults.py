@@ -73,7 +73,7 @@ SCENARIOS: dict[str, tuple[Given, Given]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Broken:
-    """A fault of the matrix, on whatever request it will strike."""
+    """A fault of the matrix, for any request."""
 
     kind: FaultKind
     status: int | None = None
@@ -111,7 +111,7 @@ FAULTS = {
 
 
 # These say that the request was refused. A host that did as it was asked and then said so would be lying, and no caller
-# could tell: they strike before the effect alone.
+# could tell: they are injected before the effect only.
 REFUSALS = ("429 with a wait", "429 without", "403 limited", "307")
 MATRIX = [
     pytest.param(fault, when, lasting, id=f"{name}-{when}-{'lasting' if lasting else 'once'}")

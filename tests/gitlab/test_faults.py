@@ -110,7 +110,7 @@ FAULTS = {
 }
 
 
-def strike(world: World, case: Case, where: tuple[str, str], **known: Any) -> None:
+def inject(world: World, case: Case, where: tuple[str, str], **known: Any) -> None:
     method, endpoint = where
     world.fault(**case.fault, method=method, endpoint=endpoint, **known)
 
@@ -161,7 +161,7 @@ def test_a_read_gives_up_after_four_tries(ready: World, operation: str, fault: s
 def test_a_mutation_s_effect_step_is_sent_once(ready: World, operation: str, fault: str, when: str) -> None:
     """Whether the host had taken it or not: once, and the outcome does not claim more than is known."""
     case, mutation = FAULTS[fault], MUTATIONS[operation]
-    strike(ready, case, mutation.effect, when=when, times=None)
+    inject(ready, case, mutation.effect, when=when, times=None)
     before = ready.snapshot()
 
     with pytest.raises(GitProviderError) as caught:
@@ -186,7 +186,7 @@ def test_a_read_inside_a_mutation_stops_it_before_the_effect(ready: World, opera
     for where in mutation.reads:
         ready.script.clear()
         ready.request_log.clear()
-        strike(ready, case, where, times=None)
+        inject(ready, case, where, times=None)
         before = ready.snapshot()
 
         with pytest.raises(GitProviderError) as caught:

@@ -212,7 +212,7 @@ def test_a_first_commit_goes_to_the_default_branch(forge: Forge) -> None:
         (PutFile(path="link", content="x"), "symbolic link"),
         (DeleteFile(path="module"), "submodule"),
         (MoveFile(path="link", to="y"), "symbolic link"),
-        (PutFile(path="link/x", content="x"), "is a file"),
+        (PutFile(path="link/x", content="x"), "is not a directory"),
         (MoveFile(path="README.md", to="link"), "exists"),
         (MoveFile(path="folder", to="y"), "is a directory"),
         (DeleteFile(path="folder"), "is a directory"),

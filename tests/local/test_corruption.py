@@ -71,7 +71,7 @@ def test_a_head_that_is_no_commit(provider: LocalProvider, git_dir: Path) -> Non
     blob = provider.forge.write_blob(REPO, b"x")
     (git_dir / "refs/heads/main").write_text(blob + "\n")
 
-    _refused(lambda: provider.commit_files(REPO, "main", CHANGE, message="x"), REPO, "no commit")
+    _refused(lambda: provider.commit_files(REPO, "main", CHANGE, message="x"), REPO, "not a commit")
 
 
 def test_a_cut_object(provider: LocalProvider, git_dir: Path) -> None:
@@ -190,7 +190,7 @@ def test_a_row_that_does_not_read_back(
     connection.commit()
     connection.close()
 
-    with pytest.raises(ProviderUnavailableError, match="does not read back") as caught:
+    with pytest.raises(ProviderUnavailableError, match="cannot be parsed") as caught:
         call(provider)
 
     assert not caught.value.retryable

@@ -18,8 +18,7 @@ from gitprovider import (
     PutFile,
     RepoMovedError,
 )
-from gitprovider.local import Forge, LocalProvider
-from gitprovider.local import storage as directories
+from gitprovider.local import Forge, LocalProvider, storage
 from tests.local.support import REPO, git
 
 
@@ -138,7 +137,7 @@ def test_deleting_takes_everything(forge: Forge, git_dir: Path) -> None:
 def test_what_a_killed_deletion_left_is_replaced(forge: Forge, git_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A directory that a forge made and no row names is nobody's."""
     with monkeypatch.context() as patched:
-        patched.setattr(directories, "remove", lambda root, git_dir: None)
+        patched.setattr(storage, "remove", lambda root, git_dir: None)
         forge.delete_repo(REPO)
     assert git_dir.exists()
 
@@ -156,7 +155,7 @@ def test_what_no_forge_made_is_left_alone(forge: Forge, root: Path, kind: str) -
     if kind == "broken config":
         (theirs / "config").write_text("[core\n")
 
-    with pytest.raises(ConflictError, match="in the way"):
+    with pytest.raises(ConflictError, match="no forge made it"):
         forge.create_repo("acme/gadgets")
 
     assert (theirs / "precious").exists()

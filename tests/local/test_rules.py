@@ -20,7 +20,7 @@ from gitprovider import (
     PutFile,
 )
 from gitprovider.local import Forge, LocalProvider, Rule
-from gitprovider.local.rules import matches
+from gitprovider.local.protection import matches
 from tests.local.support import REPO
 
 NOTHING = BranchProtection.nothing()

@@ -69,7 +69,7 @@ class Host:
         self.provider = provider
 
     def arm(self, fault: Fault) -> None:
-        """Let that fault strike; requests are counted from now on."""
+        """Inject that fault. Requests are counted from now on."""
         raise NotImplementedError
 
     def disarm(self) -> None:

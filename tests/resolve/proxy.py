@@ -48,12 +48,12 @@ class Cut:
 
 @dataclass
 class Proxy:
-    """The proxy: arm it, and look at ``cuts`` for how often it struck.
+    """The proxy: arm it, and look at ``cuts`` for how often it cut.
 
     Attributes:
         url: where it listens.
-        cut: what strikes next, once; None lets everything pass.
-        cuts: how often a cut struck.
+        cut: the next cut, once; None lets everything pass.
+        cuts: how many cuts it made.
     """
 
     url: str

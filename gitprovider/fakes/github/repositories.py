@@ -13,7 +13,7 @@ from gitprovider.fakes.github.responses import Refusal, page, reply
 from gitprovider.fakes.github.rulesets import rules_for
 from gitprovider.fakes.http import Response
 from gitprovider.local.database import Rule
-from gitprovider.local.rules import matches
+from gitprovider.local.protection import matches
 from gitprovider.models import Visibility
 
 _MAX_NAME = 100

@@ -6,7 +6,7 @@ from typing import Any
 
 from gitprovider.fakes.github.responses import Refusal
 from gitprovider.local.database import RepoRecord
-from gitprovider.local.rules import matches
+from gitprovider.local.protection import matches
 
 # The key in a repository's settings. Its value is a list: {"pattern": …, "rules": [{"type": …, "parameters": {…}}, …]}.
 KEY = "rulesets"

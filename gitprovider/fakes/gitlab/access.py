@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from gitprovider.fakes.gitlab.state import DEVELOPERS, MAINTAINERS, NO_ONE, GroupRule, State
 from gitprovider.local.database import RepoRecord, Rule
-from gitprovider.local.rules import matches
+from gitprovider.local.protection import matches
 from gitprovider.models import BranchProtection
 
 PLACES = {"push": "Push", "merge": "Merge", "unprotect": "Unprotect"}
