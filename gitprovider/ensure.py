@@ -304,14 +304,14 @@ def matching_pull_request(provider: InspectableProvider, repo: str, asked: OpenP
     found = provider.find_pull_requests(repo, source_branch=source, target_branch=asked.target_branch)
     for pull in found:
         if pull.state is PullRequestState.OPEN:
-            if pull.title.strip() != title.strip():
+            if not _same_title(pull, title):
                 _contradict(provider, repo, f"pull request {pull.number} is open with the title {pull.title!r}")
             if pull.draft is not asked.draft:
                 kind = "as a draft" if pull.draft else "and is not a draft"
                 _contradict(provider, repo, f"pull request {pull.number} is open {kind}")
             return pull
     merged = next((pull for pull in found if pull.state is PullRequestState.MERGED), None)
-    if merged is None or merged.title.strip() != title.strip():
+    if merged is None or not _same_title(merged, title):
         return None
     head = optional(provider.head, repo, source)
     return merged if head is None or head == merged.head_sha else None
@@ -386,6 +386,106 @@ def finished_merge(
     if asked.delete_source_branch and optional(provider.head, repo, pull.source_branch) == pull.head_sha:
         return pull, None
     return pull, MergeResult(sha=pull.merge_commit_sha, already_merged=True)
+
+
+def ensure_change(
+    provider: InspectableProvider,
+    repo: str,
+    changes: Sequence[FileChange],
+    *,
+    source_branch: str,
+    target_branch: str,
+    title: str,
+    description: str = "",
+    message: str | None = None,
+    author: Author | None = None,
+    method: MergeMethod | None = MergeMethod.MERGE,
+    delete_source_branch: bool = True,
+    timeout: float = 30.0,
+    after: Evidence | None = None,
+    settling: Settling = _REAL_TIME,
+) -> Ensured[PullRequest | None]:
+    """Bring changes into a branch by a pull request, unless they came in by it before.
+
+    This is branch, commit, pull request and merge as one call that may be run again. The four ``ensure_`` functions
+    one after another are not: once the pull request is merged and its branch deleted, they would create the branch
+    anew and find nothing to merge.
+
+    The title tells one change from another. A merged pull request of that title between the two branches is this
+    change, done before; then only a source branch that is still at the merged head is deleted.
+
+    Args:
+        changes: as in ``commit_files``.
+        source_branch: the branch of the pull request; created at the head of ``target_branch`` unless it exists.
+        title, description: of the pull request.
+        message: of the commit; None takes the title.
+        method: how the pull request is merged; None leaves it open.
+        delete_source_branch: delete the source branch after the merge.
+        timeout: as in ``merge_pull_request``.
+        after: the error or the intent of an earlier attempt at any of the four steps. It is waited out first.
+
+    Returns:
+        The pull request as it is now; None when the target branch holds the changes without one.
+
+    Raises:
+        ConflictError: a pull request is open between the branches with another title.
+        GitProviderError: whatever the four ``ensure_`` functions raise.
+    """
+    committed = CommitFiles(
+        branch=source_branch, changes=changes, message=title if message is None else message, author=author
+    )
+    asked = OpenPullRequest(
+        source_branch=source_branch, target_branch=target_branch, title=title, description=description
+    )
+    steps: list[Mutation[Any]] = [CreateBranch(name=source_branch, source=target_branch), committed, asked]
+    if method is not None:
+        merge = MergePullRequest(
+            number=1, method=method, delete_source_branch=delete_source_branch, timeout=timeout
+        )  # the number is not known yet, and no check depends on it
+        steps.append(merge)
+    for step in steps:
+        check_supported(provider, repo, step)
+    if after is not None and getattr(after, "intent", after) is not None:
+        resolve(provider, after, wait=True, sleep=settling.sleep, now=settling.now)
+
+    def finish(number: int) -> bool:
+        if method is None:
+            return False
+        return ensure_merged(
+            provider,
+            repo,
+            number,
+            method=method,
+            delete_source_branch=delete_source_branch,
+            timeout=timeout,
+        ).changed
+
+    found = provider.find_pull_requests(repo, source_branch=source_branch, target_branch=target_branch)
+    done = next((pull for pull in found if pull.state is PullRequestState.MERGED and _same_title(pull, title)), None)
+    if done is not None:
+        return Ensured(done, changed=finish(done.number))
+    is_open = any(pull.state is PullRequestState.OPEN for pull in found)
+    if not is_open and not missing_files(provider, repo, target_branch, committed.changes)[1]:
+        return Ensured(None, changed=False)
+    changed = False
+    if optional(provider.head, repo, source_branch) is None:
+        changed = ensure_branch(provider, repo, source_branch, source=target_branch).changed
+    commit = ensure_files(provider, repo, source_branch, committed.changes, message=committed.message, author=author)
+    pull = ensure_pull_request(
+        provider,
+        repo,
+        source_branch=source_branch,
+        target_branch=target_branch,
+        title=title,
+        description=description,
+    )
+    merged = finish(pull.value.number)
+    changed = changed or commit.changed or pull.changed or merged
+    return Ensured(provider.get_pull_request(repo, pull.value.number) if merged else pull.value, changed=changed)
+
+
+def _same_title(pull: PullRequest, title: str) -> bool:
+    return pull.title.strip() == title.strip()
 
 
 def check_supported(provider: InspectableProvider, repo: str, asked: Mutation[Any]) -> None:
