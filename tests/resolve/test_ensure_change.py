@@ -16,7 +16,7 @@ from gitprovider import (
     ensure_change,
     ensure_protection,
 )
-from tests.rigs import ForgeRig, github_rig, gitlab_rig, local_rig
+from tests.rigs import LocalRig, RemoteRig, github_rig, gitlab_rig, local_rig
 
 RIGS: list[Any] = [local_rig, github_rig, gitlab_rig]
 BETWEEN: Any = {"source_branch": "bump", "target_branch": "main"}
@@ -33,7 +33,7 @@ def bump(version: str) -> list[PutFile]:
     return [PutFile(path="VERSION", content=version)]
 
 
-def test_a_second_run_changes_nothing_and_leaves_no_branch(rig: ForgeRig) -> None:
+def test_a_second_run_changes_nothing_and_leaves_no_branch(rig: LocalRig | RemoteRig) -> None:
     """The second run would create the branch anew and die of having nothing to merge."""
     repo = rig.given_repo()
 
@@ -51,7 +51,7 @@ def test_a_second_run_changes_nothing_and_leaves_no_branch(rig: ForgeRig) -> Non
     assert rig.files(repo, "main")["VERSION"].content == b"2"
 
 
-def test_another_title_is_another_change(rig: ForgeRig) -> None:
+def test_another_title_is_another_change(rig: LocalRig | RemoteRig) -> None:
     """The next change on the same branch name would be taken for the one before."""
     repo = rig.given_repo()
     ensure_change(rig.provider, repo, bump("2"), **BETWEEN, title="Version 2")
@@ -62,7 +62,7 @@ def test_another_title_is_another_change(rig: ForgeRig) -> None:
     assert rig.files(repo, "main")["VERSION"].content == b"3"
 
 
-def test_what_the_target_holds_needs_no_pull_request(rig: ForgeRig) -> None:
+def test_what_the_target_holds_needs_no_pull_request(rig: LocalRig | RemoteRig) -> None:
     """A branch would be made for a change that is there already."""
     repo = rig.given_repo()
     rig.given_commit(repo, "main", {"VERSION": b"2"})
@@ -74,7 +74,7 @@ def test_what_the_target_holds_needs_no_pull_request(rig: ForgeRig) -> None:
     assert rig.mutations_seen() == sent
 
 
-def test_without_a_method_the_pull_request_stays_open(rig: ForgeRig) -> None:
+def test_without_a_method_the_pull_request_stays_open(rig: LocalRig | RemoteRig) -> None:
     """A change that somebody is to review would be merged."""
     repo = rig.given_repo()
 
@@ -86,7 +86,7 @@ def test_without_a_method_the_pull_request_stays_open(rig: ForgeRig) -> None:
     assert (second.value, second.changed) == (first.value, False)
 
 
-def test_an_open_pull_request_of_another_title_is_a_conflict(rig: ForgeRig) -> None:
+def test_an_open_pull_request_of_another_title_is_a_conflict(rig: LocalRig | RemoteRig) -> None:
     """Somebody else's pull request would be merged as ours."""
     repo = rig.given_repo()
     ensure_change(rig.provider, repo, bump("2"), **BETWEEN, title="Version 2", method=None)
@@ -95,7 +95,7 @@ def test_an_open_pull_request_of_another_title_is_a_conflict(rig: ForgeRig) -> N
         ensure_change(rig.provider, repo, bump("3"), **BETWEEN, title="Version 3")
 
 
-def test_a_run_that_stopped_after_each_step_is_finished_by_the_next(rig: ForgeRig) -> None:
+def test_a_run_that_stopped_after_each_step_is_finished_by_the_next(rig: LocalRig | RemoteRig) -> None:
     """A run that died half-way would have to be cleaned up by hand."""
     repo = rig.given_repo()
     rig.given_branch(repo, "bump")
