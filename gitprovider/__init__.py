@@ -121,59 +121,21 @@ __all__ = [
 ]
 
 _HOME = {
-    "bootstrap": ("BootstrapReport", "bootstrap"),
-    "connect": ("Provider", "RepoUrl", "connect", "connect_repo", "parse_repo_url"),
-    "contract": ("GitProviderContract", "HostState", "InspectableProvider", "TreeEntry", "optional"),
-    "ensure": (
-        "Ensured",
-        "ensure_branch",
-        "ensure_files",
-        "ensure_merged",
-        "ensure_protection",
-        "ensure_pull_request",
-        "ensure_repo",
-    ),
-    "errors": (
-        "AlreadyExistsError",
-        "AuthenticationError",
-        "ConflictError",
-        "GitProviderError",
-        "HeadMovedError",
-        "InvalidRequestError",
-        "NotFoundError",
-        "NotMergeableError",
-        "NotMergeableReason",
-        "Outcome",
-        "PermissionDeniedError",
-        "ProviderUnavailableError",
-        "RateLimitedError",
-        "RepoMovedError",
-        "RetryCancelledError",
-        "Step",
-        "UnexpectedResponseError",
-        "UnsupportedOptionError",
-    ),
-    "intent": ("Intent",),
-    "models": (
-        "Author",
-        "Branch",
-        "BranchProtection",
-        "Commit",
-        "DeleteFile",
-        "FileChange",
-        "MergeMethod",
-        "MergeResult",
-        "MoveFile",
-        "PullRequest",
-        "PullRequestState",
-        "PutFile",
-        "Repo",
-        "Visibility",
-    ),
-    "resolve": ("Resolution", "Verdict", "resolve"),
-    "retry": ("RetryOptions", "cancel_on", "with_retry"),
+    "bootstrap": "BootstrapReport bootstrap",
+    "connect": "Provider RepoUrl connect connect_repo parse_repo_url",
+    "contract": "GitProviderContract HostState InspectableProvider TreeEntry optional",
+    "ensure": "Ensured ensure_branch ensure_files ensure_merged ensure_protection ensure_pull_request ensure_repo",
+    "errors": "AlreadyExistsError AuthenticationError ConflictError GitProviderError HeadMovedError "
+    "InvalidRequestError NotFoundError NotMergeableError NotMergeableReason Outcome PermissionDeniedError "
+    "ProviderUnavailableError RateLimitedError RepoMovedError RetryCancelledError Step "
+    "UnexpectedResponseError UnsupportedOptionError",
+    "intent": "Intent",
+    "models": "Author Branch BranchProtection Commit DeleteFile FileChange MergeMethod MergeResult MoveFile "
+    "PullRequest PullRequestState PutFile Repo Visibility",
+    "resolve": "Resolution Verdict resolve",
+    "retry": "RetryOptions cancel_on with_retry",
 }
-_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:

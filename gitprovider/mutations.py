@@ -11,7 +11,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from gitprovider import checks
 from gitprovider.checks import refuse
@@ -59,7 +59,7 @@ class Mutation(ABC, Generic[_T]):
 
     def arguments(self) -> dict[str, Any]:
         """Return the keyword arguments of the operation."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return {field.name: getattr(self, field.name) for field in fields(cast(Any, self))}
 
     def apply(self, provider: GitProviderContract, repo: str) -> _T:
         """Call the operation on any provider of the contract and return its result.
