@@ -59,7 +59,7 @@ class Mutation(ABC, Generic[_T]):
 
     def arguments(self) -> dict[str, Any]:
         """The keyword arguments of the operation."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type] # each subclass is one
 
     def apply(self, provider: GitProviderContract, repo: str) -> _T:
         """Call the operation on any provider of the contract.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from gitprovider._core.operation import Operation, chain
@@ -140,7 +141,7 @@ class RemoteOperation(Operation, Generic[_C]):
         before: list[_T] = []
         number = 1
         while True:
-            batch, more = read(lambda number=number: page(number))  # type: ignore[misc]
+            batch, more = read(partial(page, number))
             if batch and batch == before:
                 raise UnexpectedResponseError(f"page {number} repeats the page before it: the list would have no end")
             before = batch
