@@ -18,8 +18,8 @@ class ErrorRule:
     """One rule of an error-mapping table.
 
     Attributes:
-            fact: the id of the recorded fact in gitprovider/fakes/facts.jsonl that the rule rests on.
-            status: the statuses it covers.
+        fact: the id of the recorded fact in gitprovider/fakes/facts.jsonl that the rule rests on.
+        status: the statuses it covers.
         error: the class of the error, made with ``error_kwargs``.
         endpoint: the method and template of the request; ``""`` is any.
         text: a regular expression to find in the message, case ignored; ``""`` is any text.

@@ -220,7 +220,7 @@ class Commits(Sessions):
         Args:
             bypass: ignore the branch's protection.
             allow_empty: make a commit where nothing changes. Without it the head is returned.
-            on_plan: called with the edits before anything is written.
+            on_plan: called with the edits before they are written, where a commit is made.
             on_commit: called before the branch moves.
         """
         checks.check_branch("branch", branch)
@@ -234,10 +234,10 @@ class Commits(Sessions):
             planned = edits.plan(
                 changes, cache(partial(git.entry, base_tree)), occupied=partial(_is_occupied, git, base_tree)
             )
-            if on_plan is not None:
-                on_plan(planned)
             if base is not None and not planned.effective and not allow_empty:
                 return commit_record(base)
+            if on_plan is not None:
+                on_plan(planned)
             tree = _write_edits(git, base_tree, planned)
             sha = self._write_commit(git, tree, [held] if held else [], message, author=author)
             # Read before the branch moves: a read that failed afterwards would make the commit look refused.

@@ -44,7 +44,7 @@ def _topic(provider: LocalProvider) -> int:
 
 
 def test_it_fits_both_protocols(provider: LocalProvider) -> None:
-    """Structurally, since it inherits neither."""
+    """To the type checker, and with the name and settle time of a host on which nothing is lost."""
     contract: GitProviderContract = provider
     state: HostState = provider
 
