@@ -178,7 +178,9 @@ class CommitCall:
             body |= {"author_name": asked.author.name, "author_email": asked.author.email}
         body["actions"] = list(chosen)
         try:
-            made = convert.commit(JsonReader(write(self._op, "POST", COMMITS, project=self._op.repo, body=body)), asked.branch)
+            made = convert.commit(
+                JsonReader(write(self._op, "POST", COMMITS, project=self._op.repo, body=body)), asked.branch
+            )
         except StatusError as exc:
             raise self._explain_refusal(self._op.meaning(exc), head) from exc
         if made.message.split() != asked.message.split():

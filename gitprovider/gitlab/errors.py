@@ -83,7 +83,9 @@ _ABSENT = re.compile(r"404 (?:[A-Z][\w ]* Not Found|Not found)")
 RACED = r"could not update|please refresh|cannot lock ref|reference already exists"
 
 REPOSITORY_OFF = "the repository is turned off in the project's settings, or this credential may not read it"
-_WRONG_URL = "look at url=: it lacks the path that GitLab lives under, or a proxy answers in GitLab's place or decodes %2F"
+_WRONG_URL = (
+    "look at url=: it lacks the path that GitLab lives under, or a proxy answers in GitLab's place or decodes %2F"
+)
 
 # What is not the application's word. Only what stands before the application by design is certain.
 FOREIGN: tuple[ErrorRule, ...] = (
@@ -111,7 +113,9 @@ FOREIGN: tuple[ErrorRule, ...] = (
         text=r"^(?-i:404 Not Found|405 Not Allowed)$",
         error_kwargs=with_hint(f"{_WRONG_URL}; or the server is too old", code="route-missing", **UNKNOWN),
     ),
-    ErrorRule("gl-page-missing", range(400, 500), UnexpectedResponseError, error_kwargs=with_hint(_WRONG_URL, **UNKNOWN)),
+    ErrorRule(
+        "gl-page-missing", range(400, 500), UnexpectedResponseError, error_kwargs=with_hint(_WRONG_URL, **UNKNOWN)
+    ),
 )
 
 RULES: tuple[ErrorRule, ...] = (
@@ -368,7 +372,9 @@ RULES: tuple[ErrorRule, ...] = (
         _REFUSED,
         PermissionDeniedError,
         text=r"must be signed|unsigned|not verified|unverified|reject.* (signed|commit)",
-        error_kwargs=with_hint("a push rule of the project demands it; it can be met with Git, or be changed by a Maintainer"),
+        error_kwargs=with_hint(
+            "a push rule of the project demands it; it can be met with Git, or be changed by a Maintainer"
+        ),
     ),
     ErrorRule(
         "gl-push-rule",
@@ -494,7 +500,10 @@ def _is_absence(message: Any) -> bool:
     """Whether a 404's message is GitLab's own. That of a missing branch may be a model's, by the name of the field."""
     if isinstance(message, dict):
         return not message.keys() - {"source_branch", "target_branch"}
-    return isinstance(message, str) and (_ABSENT.fullmatch(message) or re.match(_GRPC.format(codes=r"\d+"), message)) is not None
+    return (
+        isinstance(message, str)
+        and (_ABSENT.fullmatch(message) or re.match(_GRPC.format(codes=r"\d+"), message)) is not None
+    )
 
 
 def is_retryable_read_error(error: Exception, *, obey_rate_limit: bool = False) -> bool:

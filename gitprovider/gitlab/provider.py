@@ -180,7 +180,9 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
                     project=op.repo,
                 )
             except PermissionDeniedError as error:
-                if error.code == "repository-off" and read(lambda: convert.is_only_empty(op.read(PROJECT, project=op.repo))):
+                if error.code == "repository-off" and read(
+                    lambda: convert.is_only_empty(op.read(PROJECT, project=op.repo))
+                ):
                     return []
                 raise
             if not (totals := {total for total in totals if total.isdecimal()}) or totals == {str(len(found))}:
@@ -211,7 +213,9 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         with op.effect(asked.effect):
             try:
                 made = convert.repo(
-                    JsonReader(write(op, "POST", PROJECTS, there=lambda: op.read(NAMESPACE, namespace=namespace), body=body))
+                    JsonReader(
+                        write(op, "POST", PROJECTS, there=lambda: op.read(NAMESPACE, namespace=namespace), body=body)
+                    )
                 )
             except StatusError as exc:
                 error = _with_existing(op.meaning(exc), lambda: _existing_repo(op))

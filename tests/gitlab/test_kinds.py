@@ -14,6 +14,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -38,7 +39,7 @@ from gitprovider.errors import (
 )
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.gitlab.merges import _COMPUTING, _REASONS
-from gitprovider.models import BranchProtection, PutFile
+from gitprovider.models import BranchProtection, MergeMethod, PutFile
 from tests.gitlab.world import REPO, World
 
 Make = Callable[..., World]
@@ -58,8 +59,11 @@ CALLS: dict[str, tuple[Call, tuple[str, str]]] = {
 }
 WHEN = ("before", "after")
 
+
 # A later clock, so that a lost request is settled.
-LATER = {"now": lambda: datetime.now(UTC) + timedelta(hours=1)}
+def later() -> datetime:
+    return datetime.now(UTC) + timedelta(hours=1)
+
 
 # Bodies that the application did not write, whatever the status.
 FOREIGN: dict[str, tuple[bytes, str]] = {
@@ -101,7 +105,7 @@ def failure(call: Callable[[], Any]) -> GitProviderError:
 
 
 def verdict(world: World, error: GitProviderError) -> Verdict:
-    return resolve(world.provider(), error, now=LATER["now"]).verdict
+    return resolve(world.provider(), error, now=later).verdict
 
 
 # 1: lost, not refused
@@ -133,10 +137,10 @@ VERDICTS |= {7: PermissionDeniedError, 9: ConflictError, 11: InvalidRequestError
 
 @pytest.mark.parametrize("operation", [name for name in CALLS if name != "merge_pull_request"])
 @pytest.mark.parametrize("code", LOST)
-@pytest.mark.parametrize("lead", ["", "Failed to create branch 'x': ", "Failed to create branch "])
-def test_a_lost_answer_of_the_storage_is_unknown(ready: World, operation: str, code: int, lead: str) -> None:
+def test_a_lost_answer_of_the_storage_is_unknown(ready: World, operation: str, code: int) -> None:
     """K1-1: the change was made; resolve says so, and a caller who believes NOT_APPLIED makes it twice."""
     call, (method, endpoint) = CALLS[operation]
+    lead = ("", "Failed to create branch 'x': ", "Failed to create branch ")[code % 3]
     respond(ready, method, endpoint, 400, {"message": lead + GRPC[code]}, when="after")
 
     error = failure(lambda: call(ready.provider()))
@@ -203,7 +207,9 @@ def test_a_branch_that_this_commit_moved_is_not_called_somebody_else_s(world: Wo
     assert (type(error), error.outcome) == (HeadMovedError, Outcome.UNKNOWN)
 
 
-@pytest.mark.parametrize("text", ["9:Could not update refs/heads/new. Please refresh", "cannot lock ref 'refs/heads/new'"])
+@pytest.mark.parametrize(
+    "text", ["9:Could not update refs/heads/new. Please refresh", "cannot lock ref 'refs/heads/new'"]
+)
 def test_a_branch_that_somebody_made_at_the_same_moment_exists(ready: World, text: str) -> None:
     """K1-3: ensure_branch goes on with it."""
     respond(ready, "POST", "/branches$", 400, {"message": text}, when="after", times=None)
@@ -267,7 +273,7 @@ def test_nothing_is_created_or_called_unmade_on_such_a_word(ready: World, form: 
 
 def merged(world: World) -> GitLabProvider:
     """A provider whose pull request 1 is merged, with its source branch."""
-    world.forge.merge(REPO, 1, method="merge", bypass=True)  # type: ignore[arg-type]
+    world.forge.merge(REPO, 1, method=MergeMethod.MERGE, bypass=True)
     return world.provider()
 
 
@@ -363,7 +369,7 @@ def off(world: World, **project: Any) -> None:
     respond(world, "GET", "/repository/", 404, {"message": "404 Repository Not Found"}, times=None)
     respond(world, "POST", "/repository/", 404, {"message": "404 Repository Not Found"}, times=None)
     if project:
-        shown = json.loads(json.dumps({"path_with_namespace": REPO, "empty_repo": True, **project}))
+        shown = {"path_with_namespace": REPO, "empty_repo": True, **project}
         respond(world, "GET", r"/projects/\{\w+\}$", 200, shown, times=None)
 
 
@@ -410,8 +416,6 @@ def altered(world: World, method: str, endpoint: str, change: Callable[[Any], No
     handle = world.fake.handle
 
     def handled(request: Any) -> Any:
-        from dataclasses import replace
-
         response = handle(request)
         if request.method == method and world.fake.endpoint(request).endswith(endpoint) and response.status < 300:
             data = json.loads(response.body)
@@ -483,11 +487,11 @@ def test_a_pointer_counts_as_the_content_it_stands_for(world: World, data: bytes
     handle = world.fake.handle
 
     def filtering(request: Any) -> Any:
-        from dataclasses import replace
-
         if request.method == "POST" and request.path.endswith("/commits"):
             body = json.loads(request.body)
-            body["actions"] = [{**action, "content": pointer.decode(), "encoding": "text"} for action in body["actions"]]
+            body["actions"] = [
+                {**action, "content": pointer.decode(), "encoding": "text"} for action in body["actions"]
+            ]
             request = replace(request, body=json.dumps(body).encode())
         return handle(request)
 
@@ -650,14 +654,14 @@ def test_a_failure_and_a_repeat_leave_what_one_call_leaves(
     except GitProviderError as error:
         lost = error
     if lost is not None and "mai*n" in rules(weak):
-        found = resolve(provider, lost, now=LATER["now"])
+        found = resolve(provider, lost, now=later)
         assert found.verdict is Verdict.CONFLICT
         assert "mai*n" in found.detail
 
     if again == "call":
         provider.protect_branch(REPO, "main")
     else:
-        settling = Settling(sleep=lambda seconds: None, now=LATER["now"])
+        settling = Settling(sleep=lambda seconds: None, now=later)
         ensure_protection(provider, REPO, "main", settling=settling)
 
     assert rules(weak) == {"main"}
@@ -689,8 +693,6 @@ def test_a_header_that_is_no_number_turns_no_success_into_an_error(world: World,
     handle = world.fake.handle
 
     def handled(request: Any) -> Any:
-        from dataclasses import replace
-
         response = handle(request)
         kept = {k: v for k, v in response.headers.items() if k.lower() != "x-total"}
         return replace(response, headers={**kept, **dict.fromkeys(names, value), "X-Total": value})
