@@ -192,8 +192,8 @@ class CommitCall:
     def _explain_refusal(self, refused: GitProviderError, head: str | None) -> GitProviderError:
         """Read the branch to explain a moved head: it may have moved, or something that no list shows is there.
 
-        Where GitLab could not move the branch, the head after it decides. Unmoved, the same call may succeed. Unread, the
-        outcome is unknown. What has moved it may be this commit.
+        Where GitLab could not move the branch, the head read afterwards decides. If it is unmoved, the same call may
+        succeed. If it cannot be read, the outcome is unknown. If it moved, the new head may be this commit.
         """
         if not isinstance(refused, HeadMovedError):
             return refused

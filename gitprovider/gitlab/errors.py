@@ -1,8 +1,8 @@
 """What GitLab's refusals mean: two tables of rules. The first rule that matches decides, and cites a recorded fact.
 
 ``RULES`` is for what the application says, which is a JSON object with ``message``, ``error`` or ``errors``.
-``FOREIGN`` is for everything else below 500: a page, an empty body, a gateway's JSON, the router. That is no verdict, so it
-proves neither that something is absent nor that nothing was changed.
+``FOREIGN`` is for everything else below 500: a page, an empty body, a gateway's JSON, the router. It is not a verdict.
+It proves neither that something is absent nor that nothing was changed.
 
 A refusal that no rule names keeps GitLab's own message, and its status alone decides.
 """
@@ -249,7 +249,7 @@ RULES: tuple[ErrorRule, ...] = (
         (400,),
         ConflictError,
         endpoint=BRANCHES,
-        text=r"existing branch hierarchy|directory conflict|reference conflict|exists; cannot create|non-empty directory",
+        text=r"existing branch hierarchy|(directory|reference) conflict|exists; cannot create|non-empty directory",
         error_kwargs=with_hint("a branch is in the way whose name is a path prefix"),
     ),
     ErrorRule(
@@ -490,7 +490,7 @@ def rules(response: Response) -> tuple[ErrorRule, ...]:
     data = response.data
     said = isinstance(data, dict) and any(data.get(key) for key in ("message", "error", "errors"))
     if response.status == 404:
-        said = said and _is_absence(data["message"] if "message" in data else None)
+        said = said and _is_absence(data.get("message"))
     elif response.status == 405:
         said = said and "message" in data
     return RULES if said else FOREIGN

@@ -311,7 +311,7 @@ class MergeCall:
     def _delete_source(self, done: MergeResult) -> None:
         """Delete the source branch of an earlier merge. GitLab itself deletes that of a merge that was asked to.
 
-        It is deleted when a read of it says so. GitLab does it in the background, and keeps a protected branch silently.
+        A read of the branch decides. GitLab deletes it in the background, and keeps a protected branch silently.
 
         Raises:
             ConflictError: it is in another project, or is still there when the time is up.

@@ -165,8 +165,8 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
     def _list_branches(self, op: GitLabOperation) -> list[Branch]:
         """List the branches in pages of 100. A page that fails is read again by itself.
 
-        A branch that is deleted between two pages moves another one to the page that was read. GitLab's total tells, and
-        the list is begun anew.
+        A branch that is deleted between two pages moves another one to the page that was read. GitLab's total differs
+        then, and the list is read again from the start.
         """
         read = self._retried(op, "list branches")
         for _ in range(_LISTINGS):
@@ -189,8 +189,8 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
                 return found
         with op.before("list branches"):
             raise UnexpectedResponseError(
-                f"GitLab counts {' and '.join(sorted(totals))} branches, and listed {len(found)}: they changed while they "
-                "were listed",
+                f"GitLab counts {' and '.join(sorted(totals))} branches, and listed {len(found)}: "
+                "they changed while they were listed",
                 transient=True,
             )
 

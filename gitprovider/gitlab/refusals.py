@@ -1,7 +1,7 @@
 """A refused write, explained by a read.
 
-After a read of the same thing has succeeded, a 404 to a write is a lack of permission: GitLab hides what a credential may
-not change.
+After a read of the same thing has succeeded, a 404 to a write is a lack of permission. GitLab hides what a credential
+may not change.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def write(
     there: Callable[[], Any] | None = None,
     **given: Any,
 ) -> Response:
-    """Send a write, once. A 404 in the application's words is read up: what was asked about may be there.
+    """Send a write, once. After a 404, what the write is about is read: it may be there.
 
     Args:
         there: reads what the write is about, and raises NotFoundError, or a StatusError that means it, where that is
@@ -53,9 +53,9 @@ def write(
 
 
 def is_absent(exc: StatusError, what: str) -> bool:
-    """Whether a refused read proves that a ``Branch`` or a ``Commit`` is absent: by the application's words for just that.
+    """Whether a refused read proves that a ``Branch`` or a ``Commit`` is absent, by the application's words for it.
 
-    ``404 Project Not Found`` does not. It is also what a credential is told that has lost the right to read.
+    ``404 Project Not Found`` does not. GitLab returns it also to a credential that has lost the right to read.
     """
     data = exc.response.data
     return exc.response.status == 404 and isinstance(data, dict) and data.get("message") == f"404 {what} Not Found"

@@ -204,7 +204,7 @@ def test_open_pull_request_is_one_and_one_for_each_reviewer(make_world: Make) ->
 @pytest.mark.parametrize("pinned", [False, True])
 @pytest.mark.parametrize("delete", [False, True])
 def test_merge_pull_request_is_three(world: World, provider: GitLabProvider, pinned: bool, delete: bool) -> None:
-    """The merge request, the project's settings, the merge. GitLab deletes the source branch, and a read of it tells so."""
+    """The merge request, the project's settings, the merge. A read tells that the source branch is gone."""
     number = world.pull_request()
     head = world.forge.head(REPO, "feature")
 
