@@ -1,4 +1,4 @@
-"""What a request means that failed without a usable response: proxies, certificates, timeouts, lost connections."""
+"""Errors for requests that failed without a usable response: proxies, certificates, timeouts, lost connections."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from gitprovider.errors import (
     UnexpectedResponseError,
 )
 
-# Raised before a byte of the request is sent: by Python's ssl, by urllib3 for a name, and for an unreadable bundle.
+# Messages of errors raised before any byte of the request is sent: by Python's ssl, by urllib3 for a host name, and for
+# an unreadable CA bundle.
 _UNVERIFIED = (
     r"certificate verify failed|hostname mismatch|hostname '.*' doesn't match|no certificate or crl found"
     r"|suitable TLS CA certificate bundle"
@@ -26,10 +27,10 @@ _UNVERIFIED = (
 
 
 def transport_error(exc: BaseException) -> GitProviderError | None:
-    """What a failure without a usable answer means, or None when ``exc`` is no such failure.
+    """Return the error for a failure without a usable response, or None if ``exc`` is not such a failure.
 
-    The outcome is what is known had this been the effect step: a request that certainly never reached the host is
-    NOT_APPLIED, every other is UNKNOWN.
+    The outcome assumes that this was the effect step. It is NOT_APPLIED for a request that certainly never reached the
+    host, and UNKNOWN otherwise.
     """
     links = list(chain(exc))
 
@@ -54,12 +55,12 @@ def transport_error(exc: BaseException) -> GitProviderError | None:
             "the host's certificate was refused",
             outcome=Outcome.NOT_APPLIED,
             transient=False,
-            hint="give the certificate authority's bundle as verify=PATH; never turn verification off",
+            hint="pass the certificate authority's bundle as verify=PATH; never turn verification off",
         )
     if holds(requests.exceptions.SSLError, urllib3.exceptions.SSLError, ssl.SSLError):
-        return _lost("the TLS connection failed")  # which it may do long after the handshake
+        return _lost("the TLS connection failed")  # this may happen long after the handshake
     proxy = holds(requests.exceptions.ProxyError, urllib3.exceptions.ProxyError)
-    hint = "look at HTTPS_PROXY and NO_PROXY" if proxy else None
+    hint = "check HTTPS_PROXY and NO_PROXY" if proxy else None
     if says("Tunnel connection failed") or holds(
         requests.exceptions.ConnectTimeout,
         urllib3.exceptions.ConnectTimeoutError,
@@ -68,10 +69,10 @@ def transport_error(exc: BaseException) -> GitProviderError | None:
     ):
         where = "the proxy could not be used" if proxy else "no connection could be made to the host"
         return ProviderUnavailableError(where, outcome=Outcome.NOT_APPLIED, hint=hint)
-    if proxy:  # urllib3's word for every connection that a proxy cut, also after the request was sent
+    if proxy:  # urllib3 raises it for every connection that a proxy cut, even after the request was sent
         return _lost("the connection through the proxy was lost", hint=hint)
     if holds(TimeoutError, requests.exceptions.Timeout, urllib3.exceptions.TimeoutError):
-        return _lost("the host did not answer in time")
+        return _lost("the host did not respond in time")
     if isinstance(
         exc,
         requests.exceptions.InvalidURL
