@@ -123,7 +123,7 @@ def put_body(rules: BranchProtection, before: JsonReader | None) -> dict[str, An
 
 
 def dropped(body: Mapping[str, Any], fields: JsonReader) -> list[str]:
-    """Return who was sent as allowed to push but is missing in the response. GitHub drops users without write access."""
+    """Return who was sent as allowed to push but is not in the response: GitHub drops those without write access."""
     sent, kept = body["restrictions"], _put_actors(fields.object_or_none("restrictions"))
     if sent is None:
         return []
