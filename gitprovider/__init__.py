@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gitprovider.ensure import (
         Ensured,
         ensure_branch,
+        ensure_change,
         ensure_files,
         ensure_merged,
         ensure_protection,
@@ -109,6 +110,7 @@ __all__ = [
     "connect",
     "connect_repo",
     "ensure_branch",
+    "ensure_change",
     "ensure_files",
     "ensure_merged",
     "ensure_protection",
@@ -124,7 +126,8 @@ _HOME = {
     "bootstrap": "BootstrapReport bootstrap",
     "connect": "Provider RepoUrl connect connect_repo parse_repo_url",
     "contract": "GitProviderContract HostState InspectableProvider TreeEntry optional",
-    "ensure": "Ensured ensure_branch ensure_files ensure_merged ensure_protection ensure_pull_request ensure_repo",
+    "ensure": "Ensured ensure_branch ensure_change ensure_files ensure_merged ensure_protection ensure_pull_request "
+    "ensure_repo",
     "errors": "AlreadyExistsError AuthenticationError ConflictError GitProviderError HeadMovedError "
     "InvalidRequestError NotFoundError NotMergeableError NotMergeableReason Outcome PermissionDeniedError "
     "ProviderUnavailableError RateLimitedError RepoMovedError RetryCancelledError Step "

@@ -18,7 +18,6 @@ from gitprovider.checks import (
     check_bool,
     check_branch,
     check_pull_request_branch,
-    check_repo_path,
     check_seconds,
     check_text,
     refuse,
@@ -26,6 +25,7 @@ from gitprovider.checks import (
 from gitprovider.contract import InspectableProvider, optional
 from gitprovider.ensure import (
     Ensured,
+    check_supported,
     ensure_branch,
     ensure_files,
     ensure_merged,
@@ -62,7 +62,15 @@ from gitprovider.models import (
     Repo,
     Visibility,
 )
-from gitprovider.mutations import CommitFiles, CreateRepo, MergePullRequest, OpenPullRequest, ProtectBranch
+from gitprovider.mutations import (
+    CommitFiles,
+    CreateBranch,
+    CreateRepo,
+    MergePullRequest,
+    Mutation,
+    OpenPullRequest,
+    ProtectBranch,
+)
 from gitprovider.resolve import Verdict, resolve
 from gitprovider.retry import PollDeadline
 
@@ -76,7 +84,7 @@ _LAGGING = ("commit_files", "open_pull_request", "merge_pull_request")
 # A plan's name for the default branch of a repository that does not exist yet. The host chooses the real name.
 _UNMADE = "the default branch"
 # Stands for that branch when the arguments of a mutation are checked.
-_UNMADE_NAME = "main"
+_UNMADE_NAME = "the-default-branch"
 
 # The file that the pull request adds if the caller gives no change.
 CHANGE_PATH = "BOOTSTRAP.md"
@@ -297,10 +305,10 @@ def bootstrap(
 
     Raises:
         InvalidRequestError: an argument is wrong, or ``source`` cannot be used. It is raised before any request.
+        UnsupportedOptionError: the host cannot honour an option. It is raised before any request.
     """
-    check_repo_path(repo)
     created = CreateRepo(description=description, visibility=visibility)
-    ProtectBranch(branch=_UNMADE_NAME, rules=rules)
+    protected = ProtectBranch(branch=_UNMADE_NAME, rules=rules)
     check_text("change_title", change_title, empty=False, limit=255)
     if develop is not None:
         check_branch("develop", develop)
@@ -316,10 +324,21 @@ def bootstrap(
         if not pull_request:
             refuse("change", "needs pull_request=True")
         change = _read_change(change)
-    CommitFiles(branch=_UNMADE_NAME, changes=files, message=message, author=author)
+    committed = CommitFiles(branch=_UNMADE_NAME, changes=files, message=message, author=author)
     for path in [CHANGE_PATH] if change is None else [file.path for file in change]:
         if pull_request and path in paths:
             refuse("change", f"contains {path!r}, which source contains too: the pull request would undo the commit")
+    asked: list[Mutation[Any]] = [created, committed, protected]
+    if develop is not None:
+        asked.append(CreateBranch(name=develop, source=_UNMADE_NAME))
+    if pull_request:
+        asked += [
+            CreateBranch(name=change_branch, source=_UNMADE_NAME),
+            OpenPullRequest(source_branch=change_branch, target_branch=_UNMADE_NAME, title=change_title),
+            MergePullRequest(number=1, delete_source_branch=True),
+        ]
+    for mutation in asked:
+        check_supported(provider, repo, mutation)
     run = _Run(provider, repo, plan=plan, within=within, on_step=on_step, sleep=sleep, clock=clock, now=now)
     try:
         made = run.repository(created)

@@ -26,6 +26,7 @@ from gitprovider.errors import (
     NotMergeableReason,
     RepoMovedError,
     UnexpectedResponseError,
+    UnsupportedOptionError,
 )
 from gitprovider.intent import Intent
 from gitprovider.models import (
@@ -319,14 +320,14 @@ def matching_pull_request(provider: InspectableProvider, repo: str, asked: OpenP
     found = provider.find_pull_requests(repo, source_branch=source, target_branch=asked.target_branch)
     for pull in found:
         if pull.state is PullRequestState.OPEN:
-            if pull.title.strip() != title.strip():
+            if not _same_title(pull, title):
                 _contradict(provider, repo, f"pull request {pull.number} is open with the title {pull.title!r}")
             if pull.draft is not asked.draft:
                 kind = "as a draft" if pull.draft else "and is not a draft"
                 _contradict(provider, repo, f"pull request {pull.number} is open {kind}")
             return pull
     merged = next((pull for pull in found if pull.state is PullRequestState.MERGED), None)
-    if merged is None or merged.title.strip() != title.strip():
+    if merged is None or not _same_title(merged, title):
         return None
     head = optional(provider.head, repo, source)
     return merged if head is None or head == merged.head_sha else None
@@ -408,6 +409,132 @@ def finished_merge(
     return pull, MergeResult(sha=pull.merge_commit_sha, already_merged=True)
 
 
+def ensure_change(
+    provider: InspectableProvider,
+    repo: str,
+    changes: Sequence[FileChange],
+    *,
+    source_branch: str,
+    target_branch: str,
+    title: str,
+    description: str = "",
+    message: str | None = None,
+    author: Author | None = None,
+    method: MergeMethod | None = MergeMethod.MERGE,
+    delete_source_branch: bool = True,
+    timeout: float = 30.0,
+    after: Evidence | None = None,
+    settling: Settling = _REAL_TIME,
+) -> Ensured[PullRequest | None]:
+    """Bring changes into a branch through a pull request, unless that was done before.
+
+    It creates the branch, commits, opens the pull request and merges it, and it may be called again after a failure at
+    any step. Calling the four ``ensure_`` functions in a row does not have this property: after the branch of a merged
+    pull request is deleted, they would create the branch again and find nothing to merge.
+
+    The title identifies the change. If a pull request with this title between the two branches is merged, the change is
+    done. Then only the source branch is deleted, if it is still at the merged head.
+
+    Args:
+        changes: as for ``commit_files``.
+        source_branch: the branch of the pull request. It is created at the head of ``target_branch`` unless it exists.
+        title, description: of the pull request.
+        message: the commit's message; None uses the title.
+        method: how the pull request is merged; None leaves it open.
+        delete_source_branch: delete the source branch after the merge.
+        timeout: as for ``merge_pull_request``.
+        after: the error or the intent of an earlier attempt at any of the four steps. The function first waits until
+            that request has settled.
+
+    Returns:
+        The pull request as it is now, or None if the target branch has the changes and no pull request was needed.
+
+    Raises:
+        ConflictError: a pull request with another title is open between the branches.
+        GitProviderError: any error of the four ``ensure_`` functions.
+    """
+    committed = CommitFiles(
+        branch=source_branch, changes=changes, message=title if message is None else message, author=author
+    )
+    asked = OpenPullRequest(
+        source_branch=source_branch, target_branch=target_branch, title=title, description=description
+    )
+    steps: list[Mutation[Any]] = [CreateBranch(name=source_branch, source=target_branch), committed, asked]
+    if method is not None:
+        merge = MergePullRequest(
+            number=1, method=method, delete_source_branch=delete_source_branch, timeout=timeout
+        )  # the number is not known yet, and no check depends on it
+        steps.append(merge)
+    for step in steps:
+        check_supported(provider, repo, step)
+    if after is not None and getattr(after, "intent", after) is not None:
+        resolve(provider, after, wait=True, sleep=settling.sleep, now=settling.now)
+
+    def finish(number: int) -> bool:
+        if method is None:
+            return False
+        return ensure_merged(
+            provider,
+            repo,
+            number,
+            method=method,
+            delete_source_branch=delete_source_branch,
+            timeout=timeout,
+        ).changed
+
+    found = provider.find_pull_requests(repo, source_branch=source_branch, target_branch=target_branch)
+    done = next((pull for pull in found if pull.state is PullRequestState.MERGED and _same_title(pull, title)), None)
+    if done is not None:
+        return Ensured(done, changed=finish(done.number))
+    is_open = any(pull.state is PullRequestState.OPEN for pull in found)
+    if not is_open and not missing_files(provider, repo, target_branch, committed.changes)[1]:
+        return Ensured(None, changed=False)
+    changed = False
+    if optional(provider.head, repo, source_branch) is None:
+        changed = ensure_branch(provider, repo, source_branch, source=target_branch).changed
+    commit = ensure_files(provider, repo, source_branch, committed.changes, message=committed.message, author=author)
+    pull = ensure_pull_request(
+        provider,
+        repo,
+        source_branch=source_branch,
+        target_branch=target_branch,
+        title=title,
+        description=description,
+    )
+    merged = finish(pull.value.number)
+    changed = changed or commit.changed or pull.changed or merged
+    return Ensured(provider.get_pull_request(repo, pull.value.number) if merged else pull.value, changed=changed)
+
+
+def _same_title(pull: PullRequest, title: str) -> bool:
+    return pull.title.strip() == title.strip()
+
+
+def check_supported(provider: InspectableProvider, repo: str, asked: Mutation[Any]) -> None:
+    """Check, before any request, that the provider can carry out the mutation as requested.
+
+    The providers of this package have ``check(repo, asked)``. For any other provider, ``supports(option)`` is called if
+    it exists.
+
+    Raises:
+        InvalidRequestError: the host does not accept the path or an argument.
+        UnsupportedOptionError: the host cannot honour an option.
+    """
+    check_repo_path(repo)
+    check = getattr(provider, "check", None)
+    if check is not None:
+        check(repo, asked)
+        return
+    supports: Callable[[str], bool] = getattr(provider, "supports", lambda option: True)
+    for option in asked.options():
+        if not supports(option):
+            raise UnsupportedOptionError(
+                f"{option}: the provider {provider.name} does not support it",
+                option=option,
+                hint="leave the option out, or set it on the host by hand",
+            )
+
+
 def _ensure(
     provider: InspectableProvider, repo: str, asked: Mutation[_T], matching: Callable[[], _T | None]
 ) -> Ensured[_T]:
@@ -431,11 +558,11 @@ _IDENTITY = ("branch", "number", "source_branch", "target_branch")
 def _settle(
     provider: InspectableProvider, repo: str, asked: Mutation[Any], after: Evidence | None, settling: Settling
 ) -> Resolution | None:
-    """Wait until the earlier attempt ``after`` can no longer take effect, and return its resolution.
+    """Check the mutation, wait until the earlier attempt ``after`` has settled, and return its resolution.
 
     Returns None if there is no earlier attempt, or if it sent nothing.
     """
-    check_repo_path(repo)
+    check_supported(provider, repo, asked)
     if after is None:
         return None
     intent = after.intent if isinstance(after, GitProviderError) else after

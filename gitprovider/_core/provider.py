@@ -205,6 +205,18 @@ class Provider(InspectableProvider):
         """
         return support(option, self._host).honoured
 
+    def check(self, repo: str, asked: Mutation[Any]) -> None:
+        """Check that this host can carry out the mutation as requested. No request is sent.
+
+        Raises:
+            InvalidRequestError: this host does not accept the path or an argument.
+            UnsupportedOptionError: the host cannot honour an option.
+        """
+        self._check_path(repo)
+        self._check(repo, asked)
+        for option in asked.options():
+            require(option, self._host)
+
     @abstractmethod
     def sdk(self) -> AbstractContextManager[Any]:
         """Lend the object that the provider is built on: a ``github.Github``, ``gitlab.Gitlab`` or the local forge."""
@@ -234,9 +246,7 @@ class Provider(InspectableProvider):
             with op.arguments():
                 self._check_path(repo)
                 asked = asking()
-                self._check(repo, asked)
-                for option in asked.options():
-                    require(option, self._host)
+                self.check(repo, asked)
                 op.note(**asked.record())
             result: _T = getattr(self, f"_{operation}")(op, asked)
             return result
