@@ -91,15 +91,15 @@ def plan(
     Raises:
         InvalidRequestError: a change breaks a rule of this module.
     """
-    gone = {change.path for change in changes if isinstance(change, DeleteFile | MoveFile)}
+    removed = {change.path for change in changes if isinstance(change, DeleteFile | MoveFile)}
     edits: list[Edit] = []
     for change in changes:
         before = lookup(change.path)
         match change:
             case PutFile():
-                before = None if _is_emptied(change.path, before, gone, occupied) else before
+                before = None if _is_emptied(change.path, before, removed, occupied) else before
                 _check_kind(change.path, before)
-                _check_above(change.path, lookup, gone)
+                _check_above(change.path, lookup, removed)
                 edits.append(_put(change, before, sha256=sha256))
             case DeleteFile():
                 edits.append(Edit(path=change.path, before=_existing(change.path, before, "deleted"), after=None))
@@ -107,7 +107,7 @@ def plan(
                 entry = _existing(change.path, before, "moved")
                 if lookup(to) is not None:
                     _refuse(f"{to!r} exists; a file cannot be moved onto it")
-                _check_above(to, lookup, gone)
+                _check_above(to, lookup, removed)
                 edits.append(Edit(path=change.path, before=entry, after=None, moved_to=to))
                 edits.append(Edit(path=to, before=None, after=entry, moved_from=change.path))
     return Edits(tuple(sorted(edits, key=_order)))
@@ -163,12 +163,12 @@ def _put(change: PutFile, before: TreeEntry | None, *, sha256: bool) -> Edit:
 
 
 def _is_emptied(
-    path: str, before: TreeEntry | None, gone: set[str], occupied: Callable[[str, set[str]], bool] | None
+    path: str, before: TreeEntry | None, removed: set[str], occupied: Callable[[str, set[str]], bool] | None
 ) -> bool:
     """Report whether ``path`` is a directory that the commit removes because it removes every file below it."""
-    if before is None or before.mode != DIRECTORY or not any(name.startswith(f"{path}/") for name in gone):
+    if before is None or before.mode != DIRECTORY or not any(name.startswith(f"{path}/") for name in removed):
         return False
-    return occupied is None or not occupied(path, gone)
+    return occupied is None or not occupied(path, removed)
 
 
 def _existing(path: str, entry: TreeEntry | None, verb: str) -> TreeEntry:
@@ -184,10 +184,10 @@ def _check_kind(path: str, entry: TreeEntry | None) -> None:
         _refuse(f"{path!r} is {kind} and cannot be changed here")
 
 
-def _check_above(path: str, lookup: Lookup, gone: Iterable[str]) -> None:
+def _check_above(path: str, lookup: Lookup, removed: Iterable[str]) -> None:
     for directory in directories(path):
         entry = lookup(directory)
-        if entry is not None and entry.mode != DIRECTORY and directory not in gone:
+        if entry is not None and entry.mode != DIRECTORY and directory not in removed:
             _refuse(f"{directory!r} is not a directory; nothing can be below it")
 
 

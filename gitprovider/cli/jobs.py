@@ -120,7 +120,7 @@ def resolve_command(app: App, file: TextIO, wait: bool) -> int:
         resolution = resolve(provider, evidence, wait=wait)
     rows: list[tuple[str, Any]] = [("verdict", resolution.verdict.value), ("detail", resolution.detail)]
     if resolution.look_again_at is not None:
-        rows.append(("look again at", resolution.look_again_at.isoformat(timespec="seconds")))
+        rows.append(("check again at", resolution.look_again_at.isoformat(timespec="seconds")))
     app.out.document(resolution.to_json(), rows)
     return _RESOLVE_EXITS[resolution.verdict]
 

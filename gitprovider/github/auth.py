@@ -88,9 +88,7 @@ class Credential(ABC):
         self._settings = settings
         self._redactor = redactor
         self._lock = threading.Lock()
-        self._login_lock = (
-            threading.Lock()
-        )  # separate, so that a slow read of the login does not block other operations
+        self._login_lock = threading.Lock()  # separate: a slow read of the login must not block other operations
         self._header = ""
         self._login: str | None = None
         redact_log(redactor)

@@ -83,8 +83,8 @@ class CommitCall:
         """
         entries = self._read_tree(head.tree)
 
-        def occupied(directory: str, gone: set[str]) -> bool:
-            return any(path.startswith(f"{directory}/") and path not in gone for path in entries)
+        def occupied(directory: str, removed: set[str]) -> bool:
+            return any(path.startswith(f"{directory}/") and path not in removed for path in entries)
 
         edits = plan(self._asked.changes, lookup_in(entries), occupied=occupied)
         self._op.note(base_sha=head.sha, files=edits.files)

@@ -69,7 +69,7 @@ _VIOLATION = (
 _HOOK = with_hint("a ruleset of the repository or organization forbids it; the message names the rule")
 
 RULES: tuple[ErrorRule, ...] = (
-    # Limits, whatever the endpoint.
+    # Rate limits of any endpoint.
     ErrorRule("gh-too-many-requests", (429,), RateLimitedError),
     ErrorRule("gh-secondary-limit", (403,), RateLimitedError, header=("retry-after", ".")),
     ErrorRule(

@@ -188,8 +188,8 @@ def _put_checks(rules: BranchProtection, before: JsonReader | None) -> dict[str,
     if required is None and not rules.required_checks:
         return None
     kept = _checks(before) if before else []
-    known = {check["context"] for check in kept}
-    added = [{"context": name, "app_id": ANY_APP} for name in rules.required_checks if name not in known]
+    names = {check["context"] for check in kept}
+    added = [{"context": name, "app_id": ANY_APP} for name in rules.required_checks if name not in names]
     return {"strict": (required.bool_or_none("strict") or False) if required else False, "checks": kept + added}
 
 

@@ -262,7 +262,7 @@ class CreateBranchCases:
 
     @pytest.mark.parametrize(("there", "asked"), [("release", "release-1"), ("release-1", "release"), ("a/b", "a/bc")])
     def test_create_branch_a_name_that_only_begins_alike_is_free(self, rig: Rig, there: str, asked: str) -> None:
-        """A name that is a prefix by characters, but not by path, is no conflict."""
+        """A name that is a prefix by characters, but not by path, does not conflict."""
         repo = rig.given_repo()
         rig.given_branch(repo, there)
 
