@@ -192,9 +192,7 @@ def _scrubbed(value: Any, redact: Callable[[str], str]) -> Any:
         return {_scrubbed(key, redact): _scrubbed(item, redact) for key, item in value.items()}
     if isinstance(value, list | tuple):
         items = [_scrubbed(item, redact) for item in value]
-        return (
-            items if isinstance(value, list) else tuple(items)
-        )  # not type(value): a named tuple takes items one by one
+        return items if isinstance(value, list) else tuple(items)  # a named tuple's own class takes items one by one
     if isinstance(value, Response):
         return Response(status=value.status)
     return value
