@@ -153,7 +153,7 @@ class ProtectionCall:
     def _similar_branches(self) -> list[str]:
         """The names of the branches that a bridge for this one could match."""
         # GitLab searches for a part of the name: that finds more than is needed and never less.
-        part = self._asked.branch[:-1] or self._asked.branch
+        part = self._asked.branch[: len(self._asked.branch) // 2] or self._asked.branch
         return self._op.pages(BRANCHES, lambda item: item.str("name"), query={"search": part}, project=self._op.repo)
 
     def _post(self, body: dict[str, Any]) -> Rule:

@@ -195,5 +195,5 @@ def test_a_commit_whose_400_is_the_storage_s_is_found_on_a_socket(wire: Wire) ->
         found = resolve(provider, caught.value, now=lambda: datetime.now(UTC) + timedelta(hours=1))
 
     assert (caught.value.outcome, found.verdict) == (Outcome.UNKNOWN, Verdict.APPLIED)
-    assert exits.code_of(caught.value) == exits.LOOK_FIRST
+    assert exits.code_of(caught.value) == exits.UNCERTAIN
     assert len(wire.request_log.mutations()) == 1
