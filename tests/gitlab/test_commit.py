@@ -22,8 +22,8 @@ from gitprovider.errors import (
     Outcome,
     PermissionDeniedError,
     ProviderUnavailableError,
-    UnexpectedResponseError,
     RepoMovedError,
+    UnexpectedResponseError,
 )
 from gitprovider.fakes.http import Request, Response
 from gitprovider.gitlab import GitLabProvider
