@@ -28,7 +28,9 @@ class GitProviderContract(Protocol):
 
     A read (``get_repo``, ``list_branches``) survives transient failures: it is tried up to four times, unless the
     provider was told otherwise. A mutation is sent once. When it fails, the error's ``outcome`` says whether it took
-    effect, ``completed`` what was done, and ``intent`` lets :func:`gitprovider.resolve` find out.
+    effect, ``completed`` what was done, and ``intent`` lets :func:`gitprovider.resolve` find out. The names of these
+    steps are the same on every host: the effect step has the ``effect`` of its class in ``gitprovider.mutations``, and
+    after a merge follows ``delete source branch``.
 
     Besides the errors that each operation names, every operation may raise:
 
