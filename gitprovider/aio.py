@@ -128,6 +128,9 @@ class AsyncGitProvider:
         Pages of 100 are read one after another; a failure repeats the page that failed. A page that is short before
         the last, comes twice, or is no list, is an error, never a shorter result.
 
+        Args:
+            repo: the full path.
+
         Raises:
             NotFoundError: no such repository.
             RetryCancelledError: the event of ``cancel_on`` was set during a wait.
@@ -200,6 +203,10 @@ class AsyncGitProvider:
 
         GitLab, where a rule of its Free tier cannot be changed in place: a bridge rule keeps the branch protected
         while the old rule is made anew; a failure in between leaves at least what held.
+
+        Args:
+            branch: an existing branch; no pattern.
+            rules: what the branch is protected with at least.
 
         Raises:
             NotFoundError: no such repository or branch.
