@@ -1,7 +1,7 @@
-"""One redaction for every text that comes from outside.
+"""Redaction of secrets in text from outside, such as a host's message, an SDK's error or a URL.
 
-A host's message, an SDK's error, a URL: each passes through :func:`redact` (or a :class:`Redactor` that also knows
-the provider's own tokens) before it enters an error, an event, a log line or the terminal.
+All such text passes through :func:`redact`, or through a :class:`Redactor` that also knows the provider's own tokens,
+before it enters an error, an event, a log line or the terminal.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 MASK = "***"
 
-# Shapes of tokens as the hosts document them:
+# The hosts' documented token formats:
 # https://docs.github.com/en/authentication/keeping-your-account-and-data-secure/about-authentication-to-github#githubs-token-formats
 # https://docs.gitlab.com/security/tokens/#token-prefixes
 _TOKEN_SHAPES = re.compile(
@@ -38,11 +38,11 @@ _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """Return ``text`` with every secret replaced by ``***``.
 
-    Replaced are the given ``secrets`` (as they are and percent-encoded), credentials inside URLs, the token shapes of
-    GitHub and GitLab, JSON web tokens, private keys, and the values of authorization headers and token parameters.
+    It replaces the given ``secrets`` (plain and percent-encoded), credentials in URLs, tokens in the formats of GitHub
+    and GitLab, JSON web tokens, private keys, and the values of authorization headers and token parameters.
     """
     for secret in secrets:
-        # A secret of a few characters would blank out ordinary words; no host issues one.
+        # A secret of fewer characters would mask ordinary words. No host issues one.
         if len(secret) >= 4:
             text = text.replace(secret, MASK).replace(_percent_encoded(secret), MASK)
     text = _PRIVATE_KEY.sub(MASK, text)
@@ -54,19 +54,19 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def _percent_encoded(text: str) -> str:
-    from urllib.parse import quote  # here, since loading it is a tenth of what importing this package costs
+    from urllib.parse import quote  # not at the top: it is a tenth of the package's import time
 
     return quote(text, safe="")
 
 
 def printable(text: str, limit: int = 500) -> str:
-    """Return ``text`` as one readable line: control characters become spaces, and what exceeds ``limit`` is cut."""
+    """Return ``text`` as one readable line of at most ``limit`` characters. Control characters become spaces."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 class Redactor:
-    """A redaction that knows one provider's own secrets. Its repr shows none of them, and it refuses to be pickled."""
+    """Redacts text with one provider's own secrets. Its repr does not show them, and it cannot be pickled."""
 
     __slots__ = ("__weakref__", "_secrets")
 
@@ -74,15 +74,15 @@ class Redactor:
         self._secrets: tuple[str, ...] = tuple(s for s in secrets if s)
 
     def __call__(self, text: str) -> str:
-        """``text`` redacted, as one readable line."""
+        """Return ``text`` redacted, as one readable line."""
         return printable(self.whole(text))
 
     def whole(self, text: str) -> str:
-        """``text`` redacted, at its full length and with its line breaks."""
+        """Return ``text`` redacted, at its full length and with its line breaks."""
         return redact(text, self._secrets)
 
     def learn(self, secret: str) -> None:
-        """Add a secret that came to be known later, such as a renewed installation token. The last eight are kept."""
+        """Add a secret, such as a renewed installation token. The last eight are kept."""
         if secret and secret not in self._secrets:
             self._secrets = (*self._secrets[-7:], secret)
 
@@ -90,4 +90,4 @@ class Redactor:
         return "Redactor(***)"
 
     def __reduce__(self) -> str | tuple[object, ...]:
-        raise TypeError("a Redactor holds secrets and cannot be pickled; build the provider where it is used")
+        raise TypeError("a Redactor contains secrets and cannot be pickled; build the provider where it is used")

@@ -33,9 +33,8 @@ def imported_by(name: str) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in modules())
         elif isinstance(node, ast.ImportFrom):
-            base = (
-                ".".join([*package[: len(package) - node.level + 1], node.module or ""]) if node.level else node.module
-            )
+            above = package[: len(package) - node.level + 1] if node.level else []
+            base = ".".join([*above, node.module or ""]).rstrip(".")
             for alias in node.names:
                 for target in (f"{base}.{alias.name}", base):
                     if target in modules():
