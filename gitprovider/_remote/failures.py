@@ -118,7 +118,8 @@ def _unsent(message: str, hint: str) -> ProviderUnavailableError:
 
 
 def _refused_certificate(links: Sequence[BaseException]) -> ProviderUnavailableError:
-    reasons = [link.verify_message for link in links if isinstance(link, ssl.SSLCertVerificationError)]
+    # OpenSSL sets the message; an error that somebody else built has none.
+    reasons = [getattr(link, "verify_message", "") for link in links]
     reason = next((reason for reason in reasons if reason), "it is not valid for this name")
     hint = "renew the host's certificate, or use a url with the name in the certificate"
     if re.search(_UNKNOWN_ISSUER, reason, re.IGNORECASE):
