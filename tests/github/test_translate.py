@@ -347,7 +347,7 @@ def test_every_exception_of_requests_is_translated(kind: type[Exception]) -> Non
     if error.outcome is Outcome.NOT_APPLIED:
         assert any(
             word in kind.__name__
-            for word in ("Connect", "NewConnection", "NameRes", "SSL", "Proxy", "Invalid", "Missing", "URL")
+            for word in ("Connect", "NewConnection", "NameRes", "Location", "SSL", "Proxy", "Invalid", "Missing", "URL")
         ), kind
 
 
