@@ -17,7 +17,7 @@ from gitprovider import GitProviderError, Outcome, ProviderUnavailableError, Ret
 from gitprovider.connect import Provider
 from gitprovider.github import GitHubProvider
 from gitprovider.gitlab import GitLabProvider
-from tests.tls import server_context
+from tests.support.tls import server_context
 
 TOKEN = "glpat-0123456789abcdefghij"
 PASSWORD = "correct-horse"

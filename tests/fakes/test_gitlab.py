@@ -18,8 +18,8 @@ from gitprovider.fakes.gitlab.routes import ROUTES
 from gitprovider.fakes.gitlab.server import GRAPHQL, FakeGitLab
 from gitprovider.fakes.mount import mount
 from gitprovider.fakes.serve import serving
-from tests.fakes.facts import FACTS
-from tests.fakes.gitlab_hand import ORIGIN, REPO, Hand, a_hand
+from tests.support.facts import FACTS
+from tests.support.gitlab_hand import ORIGIN, REPO, Hand, a_hand
 
 PARAMETERS = (
     *("name", "path", "namespace_id", "visibility", "initialize_with_readme", "branch", "ref", "search", "recursive"),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gitprovider.gitlab.commits import QUERY
-from tests.fakes.gitlab_hand import REPO, Hand, Said, a_hand
+from tests.support.gitlab_hand import REPO, Hand, Said, a_hand
 
 
 @pytest.fixture

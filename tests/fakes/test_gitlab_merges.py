@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gitprovider.models import BranchProtection, PullRequestState
-from tests.fakes.gitlab_hand import REPO, Hand, Said, a_hand
+from tests.support.gitlab_hand import REPO, Hand, Said, a_hand
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from gitprovider.fakes.gitlab.server import FakeGitLab, GroupRule
 from gitprovider.local.database import Rule
 from gitprovider.models import BranchProtection
-from tests.fakes.gitlab_hand import REPO, Hand, Said, a_hand
+from tests.support.gitlab_hand import REPO, Hand, Said, a_hand
 
 FEATURE = {"action": "create", "file_path": "x", "content": "x"}
 

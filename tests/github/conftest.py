@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.github.hub import Hub, running, wired
+from tests.support.github_hub import Hub, running, wired
 
 
 @pytest.fixture

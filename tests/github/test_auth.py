@@ -28,7 +28,7 @@ from gitprovider.fakes.faults import Fault
 from gitprovider.fakes.github.server import App
 from gitprovider.github import AppInstallation, GitHubProvider
 from gitprovider.github.auth import RENEWAL_MARGIN, InstallationCredential
-from tests.github.hub import REPO, Hub, running
+from tests.support.github_hub import REPO, Hub, running
 
 MINT = "POST /app/installations/{number}/access_tokens"
 

@@ -9,7 +9,7 @@ import pytest
 
 from gitprovider import Outcome, Repo, UnexpectedResponseError, Visibility
 from gitprovider.github import convert
-from tests.github.hub import Hub
+from tests.support.github_hub import Hub
 
 
 @pytest.mark.parametrize("other", [{"path": "acme/my-app"}, {"visibility": Visibility.PUBLIC}], ids=["name", "public"])

@@ -16,7 +16,7 @@ import pytest
 
 from gitprovider import BranchProtection, GitProviderError, Outcome, PutFile
 from gitprovider.fakes.faults import Fault, FaultKind
-from tests.github.hub import REPO, Hub, running
+from tests.support.github_hub import REPO, Hub, running
 
 Given = Callable[[Hub], Any]
 When = Literal["before", "after"]

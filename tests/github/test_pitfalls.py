@@ -34,8 +34,8 @@ from gitprovider import (
 from gitprovider.fakes.faults import Fault
 from gitprovider.fakes.github.server import App
 from gitprovider.github import AppInstallation, GitHubProvider
-from tests.github.hub import REPO, Hub, running
 from tests.github.test_auth import key
+from tests.support.github_hub import REPO, Hub, running
 
 __all__ = ["key"]
 

@@ -18,7 +18,7 @@ from gitprovider import (
     UnexpectedResponseError,
 )
 from gitprovider.fakes.faults import Fault
-from tests.github.hub import REPO, Hub, running
+from tests.support.github_hub import REPO, Hub, running
 
 PATH = f"/repos/{REPO}/branches/main/protection"
 EVERYTHING: dict[str, Any] = {

@@ -18,8 +18,8 @@ from gitprovider import GitProviderError, PutFile
 from gitprovider.fakes.faults import Fault
 from gitprovider.fakes.github.server import App
 from gitprovider.github import AppInstallation, GitHubProvider
-from tests.github.hub import REPO, Hub, running
 from tests.github.test_auth import key
+from tests.support.github_hub import REPO, Hub, running
 
 __all__ = ["key"]
 
@@ -76,7 +76,7 @@ def _texts(error: BaseException) -> Iterator[str]:
 def _locals(trace: TracebackType | None) -> Iterator[str]:
     while trace is not None:
         frame: FrameType = trace.tb_frame
-        if not frame.f_code.co_filename.startswith(str(Path(__file__).parent)):
+        if not frame.f_code.co_filename.startswith(str(Path(__file__).parents[1])):
             for value in frame.f_locals.values():
                 yield repr(value)
         trace = trace.tb_next

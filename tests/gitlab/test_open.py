@@ -21,7 +21,7 @@ from gitprovider.errors import (
 )
 from gitprovider.gitlab.convert import first_quick_action
 from gitprovider.models import PullRequest, PullRequestState
-from tests.gitlab.world import REPO, World
+from tests.support.gitlab_world import REPO, World
 
 Make = Callable[..., World]
 

@@ -23,7 +23,7 @@ from gitprovider.errors import (
 from gitprovider.fakes.gitlab.responses import REPOSITORY_NOT_CREATED
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.models import BranchProtection, PutFile, Repo, Visibility
-from tests.gitlab.world import REPO, TOKEN, World
+from tests.support.gitlab_world import REPO, TOKEN, World
 
 IDS = """
 GL-AR-01 GL-AU-01 GL-CB-01 GL-CB-04 GL-CB-05 GL-CB-06 GL-CF-01 GL-CF-02 GL-CF-04 GL-CF-06 GL-CF-07 GL-CF-08 GL-CF-09

@@ -23,7 +23,7 @@ from gitprovider.gitlab import GitLabProvider
 from gitprovider.gitlab import protection as rules_of
 from gitprovider.gitlab.protection import Level, Rule, changed_rule, choose_bridge, evaluate
 from gitprovider.models import BranchProtection
-from tests.gitlab.world import REPO, World
+from tests.support.gitlab_world import REPO, World
 
 Make = Callable[..., World]
 MAINTAINERS = BranchProtection(require_pull_request=False)  # GitLab's own default: Maintainers push, nobody forces

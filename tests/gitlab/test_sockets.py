@@ -21,8 +21,8 @@ from gitprovider.fakes.serve import serving
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.local import Forge
 from gitprovider.models import PutFile
-from tests.gitlab.world import TOKEN, FakeTime
-from tests.tls import server_context
+from tests.support.gitlab_world import TOKEN, FakeTime
+from tests.support.tls import server_context
 
 REPO = "acme/widgets"
 
