@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any, NoReturn, TypeVar
 
 from gitprovider.errors import InvalidRequestError
-from gitprovider.redact import printable, redact
+from gitprovider.redact import MASK, printable, redact
 
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -26,6 +26,20 @@ def refuse(argument: str, problem: str) -> NoReturn:
 
 def _shown(value: object) -> str:
     return repr(printable(redact(str(value)), 80))
+
+
+def shown_repo(value: object) -> str:
+    """A path as errors, events and intents may keep it: exact if it passes its check, otherwise without credentials.
+
+    A path is often a clone URL by mistake, and everything before its last ``@`` may then be a password.
+    """
+    try:
+        return check_repo_path(value)
+    except InvalidRequestError:
+        if not isinstance(value, str):
+            return ""
+    _, at, after = value[:4096].rpartition("@")
+    return printable(redact(f"{MASK}@{after}" if at else after), 200)
 
 
 def check_text(argument: str, value: Any, *, empty: bool = True, multiline: bool = False, limit: int = 65536) -> str:

@@ -8,12 +8,12 @@ from typing import Any
 import anyio
 import pytest
 
-from gitprovider._core.operation import plain_rules
 from gitprovider.aio import AsyncGitProvider
 from gitprovider.errors import InvalidRequestError, Outcome, ProviderUnavailableError, RetryCancelledError
 from gitprovider.events import CancelledEvent, Event
 from gitprovider.intent import Intent
-from gitprovider.models import Branch, BranchProtection, MergeMethod
+from gitprovider.models import Branch, BranchProtection, DeleteFile, MergeMethod
+from gitprovider.mutations import plain_rules
 from gitprovider.retry import RetryOptions, wait, with_retry
 
 pytestmark = pytest.mark.anyio
@@ -179,7 +179,11 @@ async def test_the_grace_bounds_the_wait_and_leaves_the_outcome_unknown() -> Non
         ("create_branch", {"name": "x", "source": "A" * 40}, {"branch": "x", "source_sha": "a" * 40}),
         ("create_branch", {"name": "x", "source": "main"}, {"branch": "x"}),
         ("protect_branch", {"branch": "x", "rules": RULES}, {"branch": "x", "rules": plain_rules(RULES)}),
-        ("commit_files", {"branch": "x", "changes": [], "message": "m"}, {"branch": "x", "message": "m"}),
+        (
+            "commit_files",
+            {"branch": "x", "changes": [DeleteFile(path="f")], "message": "m"},
+            {"branch": "x", "message": "m"},
+        ),
         (
             "open_pull_request",
             {"source_branch": "x", "target_branch": "y", "title": "t", "labels": ["bug"]},
