@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 RUN := $(VENV)/.installed-run
 DEV := $(VENV)/.installed-dev
 
-.PHONY: help demo test soak recordings live bench lint clean
+.PHONY: help demo test soak mutants recordings live bench lint clean
 
 help: ## list the commands
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -33,6 +33,9 @@ test: $(DEV) ## run all tests, with the branches that they cover
 
 soak: $(DEV) ## run the long tests: thousands of random sequences with faults, and load
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m soak
+
+mutants: $(DEV) ## run random mutants of MODULE=… against its tests (TESTS=…, COUNT=20)
+	@$(BIN)/python -m tests.random_mutants '$(MODULE)' $(TESTS) --count $(or $(COUNT),20)
 
 recordings: $(DEV) ## run recorded exchanges with the hosts, in DIR=…, through converters and translation
 	@$(BIN)/python -m tests.recordings '$(DIR)'

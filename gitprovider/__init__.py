@@ -1,11 +1,11 @@
-"""One contract for repositories on GitHub, GitLab and a local forge; every mutation is sent once.
+"""One contract for repositories on GitHub, GitLab and a local forge. Every mutation is sent once.
 
-The names below are loaded when they are first used: importing this package costs next to nothing and loads no SDK.
+The names below are loaded on first use, so importing this package is cheap and loads no SDK.
 """
 
 import sys
 
-TYPE_CHECKING = False  # typing's own is the same to a type checker, and costs more than the rest of this module
+TYPE_CHECKING = False  # type checkers treat it as typing's; importing typing costs more than the rest of this module
 if TYPE_CHECKING:
     from gitprovider.bootstrap import BootstrapReport, bootstrap
     from gitprovider.connect import Provider, RepoUrl, connect, connect_repo, parse_repo_url
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gitprovider.ensure import (
         Ensured,
         ensure_branch,
+        ensure_change,
         ensure_files,
         ensure_merged,
         ensure_protection,
@@ -109,6 +110,7 @@ __all__ = [
     "connect",
     "connect_repo",
     "ensure_branch",
+    "ensure_change",
     "ensure_files",
     "ensure_merged",
     "ensure_protection",
@@ -124,7 +126,8 @@ _HOME = {
     "bootstrap": "BootstrapReport bootstrap",
     "connect": "Provider RepoUrl connect connect_repo parse_repo_url",
     "contract": "GitProviderContract HostState InspectableProvider TreeEntry optional",
-    "ensure": "Ensured ensure_branch ensure_files ensure_merged ensure_protection ensure_pull_request ensure_repo",
+    "ensure": "Ensured ensure_branch ensure_change ensure_files ensure_merged ensure_protection ensure_pull_request "
+    "ensure_repo",
     "errors": "AlreadyExistsError AuthenticationError ConflictError GitProviderError HeadMovedError "
     "InvalidRequestError NotFoundError NotMergeableError NotMergeableReason Outcome PermissionDeniedError "
     "ProviderUnavailableError RateLimitedError RepoMovedError RetryCancelledError Step "
@@ -154,7 +157,7 @@ def __dir__() -> list[str]:
 
 
 class _Package(type(sys)):  # type: ignore[misc]  # the class of modules, without importing types
-    """Importing ``gitprovider.connect`` sets that attribute to the module; the function of that name must win."""
+    """The package's module class. It keeps ``gitprovider.connect`` the function when the module of that name loads."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if _MODULE_OF.get(name) == name and isinstance(value, type(sys)):

@@ -1,20 +1,21 @@
-"""The same eight operations as coroutines, on worker threads (extra ``[aio]``).
+"""The eight operations as coroutines that run on worker threads (extra ``[aio]``).
 
 ::
 
     provider = AsyncGitProvider(GitHubProvider(token))
     repo = await provider.get_repo("acme/widgets")
 
-What a cancelled task leaves behind:
+When a task is cancelled:
 
-* A read stops waiting at once. A wait between two tries ends; a request on its way ends by its own timeout, unseen.
-* A mutation that was begun is not abandoned: the task waits for its end, at most ``grace`` seconds, reports what became
-  of it as a :class:`gitprovider.events.CancelledEvent`, and then the cancellation goes on. Waits inside the mutation
-  (while a host computes mergeability) end at once. A mutation that still stands in the queue is not begun.
+* A read stops waiting at once. A wait between two attempts ends. A request in flight runs in the background until its
+  own timeout, and its result is discarded.
+* A mutation that has started is not abandoned. The task waits up to ``grace`` seconds for it to end and emits a
+  :class:`gitprovider.events.CancelledEvent` with the result. Then the cancellation continues. Waits inside the mutation
+  (while a host computes mergeability) end at once. A mutation that is still queued is not started.
 
-This holds for every kind of cancellation: an anyio or trio scope, ``Task.cancel()``, ``asyncio.wait_for``,
-``asyncio.timeout``, a failing ``TaskGroup``, and Ctrl+C. Further cancellations do not end the wait. A call keeps its
-place among ``max_concurrency`` until its thread has ended, whatever became of its task.
+This holds for every kind of cancellation: a scope of anyio or trio, ``Task.cancel()``, ``asyncio.wait_for``,
+``asyncio.timeout``, a failing ``TaskGroup``, and Ctrl+C. A second cancellation does not end the wait. A call counts
+towards ``max_concurrency`` until its thread has ended it.
 """
 
 from __future__ import annotations
@@ -71,16 +72,17 @@ _T = TypeVar("_T")
 
 
 class AsyncGitProvider:
-    """A provider whose operations are coroutines. Each means what GitProviderContract says.
+    """A provider whose operations are coroutines, as specified by GitProviderContract.
+
+    It works under asyncio and trio. Closing it closes the provider.
 
     Args:
-        provider: any provider that threads may share, as the three of this library.
-        max_concurrency: how many operations run at once; further ones wait their turn. An operation whose task was
-            cancelled counts until its thread has ended.
-        grace: how many seconds a cancelled task waits for the end of a mutation in flight.
-        on_event: told of mutations whose task was cancelled. Everything else is told to the provider's own hook.
-
-    Works under asyncio and trio. Closing it closes the provider.
+        provider: any thread-safe provider, such as the three of this library.
+        max_concurrency: how many operations run at once. Further operations are queued. A cancelled operation counts
+            until its thread has ended it.
+        grace: how many seconds a cancelled task waits for a mutation in flight to end.
+        on_event: called with a CancelledEvent for each mutation whose task was cancelled. The provider's own hook
+            receives all other events.
     """
 
     def __init__(
@@ -108,7 +110,7 @@ class AsyncGitProvider:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the provider, if it can be closed."""
+        """Close the provider if it has a ``close`` method. Further calls are refused."""
         self._closed = True
         if self._workers is not None:
             self._workers.shutdown(wait=False)
@@ -121,15 +123,16 @@ class AsyncGitProvider:
         return f"AsyncGitProvider({self._provider!r})"
 
     async def get_repo(self, repo: str) -> Repo:
-        """Read a repository.
+        """Return a repository.
 
-        A repository that was renamed is read at its new place: the value's ``path`` is the new one.
+        If the repository was renamed, it is read at its new path, and ``path`` of the value is the new path.
 
         Args:
             repo: the full path.
 
         Raises:
-            NotFoundError: there is none, or this credential may not see it; hosts do not tell these apart.
+            NotFoundError: the repository does not exist, or this credential may not see it. Hosts do not distinguish
+                the two.
             RetryCancelledError: the event of ``cancel_on`` was set during a wait.
 
         GitHub: ``GET /repos/{owner}/{repo}`` (https://docs.github.com/rest/repos/repos#get-a-repository).
@@ -138,10 +141,10 @@ class AsyncGitProvider:
         return await self._read(lambda: self._provider.get_repo(repo))
 
     async def list_branches(self, repo: str) -> list[Branch]:
-        """List every branch, sorted by name (code points), each once. Empty for an empty repository.
+        """Return every branch once, sorted by name (code points). The list is empty for an empty repository.
 
-        Pages of 100 are read one after another; a failure repeats the page that failed. A page that is short before
-        the last, comes twice, or is no list, is an error, never a shorter result.
+        Pages of 100 are read one after another. If a page fails, only that page is read again. A page that is short
+        but not the last, a repeated page, or a body that is not a list is an error, never a shorter result.
 
         Raises:
             NotFoundError: no such repository.
@@ -161,21 +164,21 @@ class AsyncGitProvider:
         visibility: Visibility = Visibility.PRIVATE,
         auto_init: bool = False,
     ) -> Repo:
-        """Create a repository. Its effect step is the create request.
+        """Create a repository and return it. The effect step is the create request.
 
         Args:
-            repo: the full path; the namespace must exist (local: it is made).
+            repo: the full path. The namespace must exist (local: it is created).
             description: one line.
             visibility: PUBLIC, PRIVATE or INTERNAL (GitHub: INTERNAL is unsupported on github.com's own API;
                 GitLab: unsupported on gitlab.com, which has disabled it).
-            auto_init: make a first commit with a README on the default branch. On hosts where that is done in the
-                background the branch may appear moments later.
+            auto_init: create a first commit with a README on the default branch. A host may do this in the background;
+                the branch then appears moments later.
 
         Raises:
-            AlreadyExistsError: the path is taken; ``existing`` is that Repo when it can be seen.
-            NotFoundError: no such namespace, or this credential may not see it.
-            PermissionDeniedError: not allowed to create there, or the plan or a policy forbids the visibility.
-            InvalidRequestError: a name that the host would refuse or quietly change.
+            AlreadyExistsError: the path is taken. ``existing`` is that Repo if this credential may see it.
+            NotFoundError: the namespace does not exist, or this credential may not see it.
+            PermissionDeniedError: the credential may not create there, or the plan or a policy forbids the visibility.
+            InvalidRequestError: the host would refuse the name or silently change it.
 
         GitHub: ``POST /orgs/{org}/repos`` or ``POST /user/repos``
         (https://docs.github.com/rest/repos/repos#create-an-organization-repository).
@@ -186,16 +189,16 @@ class AsyncGitProvider:
         )
 
     async def create_branch(self, repo: str, name: str, *, source: str) -> Branch:
-        """Create a branch. Its effect step is the create request; an existing branch is never moved.
+        """Create a branch and return it. The effect step is the create request. An existing branch is never moved.
 
         Args:
-            name: the bare name, such as ``feature/login``.
+            name: the branch name without ``refs/heads/``, such as ``feature/login``.
             source: the name of an existing branch, whose head is read first, or a full commit sha.
 
         Raises:
-            AlreadyExistsError: ``existing`` is that Branch.
+            AlreadyExistsError: the branch exists. ``existing`` is that Branch.
             NotFoundError: no such repository, no such source branch or commit, or the repository is empty.
-            ConflictError: a branch is in the way whose name is a path prefix (``release`` and ``release/1``).
+            ConflictError: one name is a path prefix of another branch's (``release`` and ``release/1``).
             PermissionDeniedError: a rule forbids the name.
 
         GitHub: ``POST /repos/{owner}/{repo}/git/refs`` (https://docs.github.com/rest/git/refs#create-a-reference).
@@ -207,21 +210,21 @@ class AsyncGitProvider:
     async def protect_branch(
         self, repo: str, branch: str, rules: BranchProtection = BranchProtection()
     ) -> BranchProtection:
-        """Protect a branch at least as much as ``rules``, and return what now holds on the host.
+        """Protect a branch at least as much as ``rules``, and return the protection that is now in force.
 
-        ``rules`` is a floor: what holds is read first, the stricter of both is taken for every field, and settings
-        that this library does not model are kept. A failed read stops the call before the write. The host's answer is
-        compared with what was asked.
+        ``rules`` is a minimum. The current protection is read first, and each field is set to the stricter of the two
+        values. Settings that this library does not model are kept. If the read fails, nothing is written. The host's
+        response is compared with the request.
 
-        GitLab, where a rule of its Free tier cannot be changed in place: a bridge rule keeps the branch protected
-        while the old rule is made anew; a failure in between leaves at least what held.
+        GitLab: a rule on the Free tier cannot be changed in place. A temporary bridge rule keeps the branch protected
+        while the rule is replaced. A failure in between never leaves the branch less protected than before.
 
         Raises:
             NotFoundError: no such repository or branch.
-            ConflictError: another rule, which this call may not change, makes the branch laxer than asked; or what
-                holds cannot be read. Nothing was changed.
-            PermissionDeniedError: needs administration rights (GitLab: Maintainer), or the plan has no protection.
-                With outcome PARTIAL: the host took the write and holds less than was asked.
+            ConflictError: another rule, which this call may not change, makes the branch less protected than
+                requested; or the current protection cannot be read. Nothing was changed.
+            PermissionDeniedError: administration rights are needed (GitLab: Maintainer), or the plan has no
+                protection. With outcome PARTIAL: the host accepted the write but protects less than requested.
 
         GitHub: ``PUT /repos/{owner}/{repo}/branches/{branch}/protection``
         (https://docs.github.com/rest/branches/branch-protection#update-branch-protection).
@@ -240,30 +243,30 @@ class AsyncGitProvider:
         author: Author | None = None,
         expected_head: str | None = None,
     ) -> Commit:
-        """Commit all changes at once. Its effect step is the move of the branch, which is never forced.
+        """Commit all changes at once and return the commit. The effect step moves the branch, never by force.
 
-        Content is written byte for byte. Changes that change nothing return the head (as a Commit with the head's
-        own message and parent where the host gives them), without an empty commit. In an empty repository this makes
-        the first commit, on the default branch. On GitHub, whose Git data API refuses an empty repository, several
-        files take a seed commit of one of them and then the rest. On GitLab, which sets no mode there, executable files
-        take a second commit.
+        Content is written byte for byte. If the changes have no effect, no commit is made and the branch's head is
+        returned, with its own message and parent where the host gives them. In an empty repository this makes the first
+        commit, on the default branch. There, GitHub needs two commits for several files, because its Git data API
+        refuses an empty repository: a seed commit of one file, then the rest. GitLab needs a second commit there for
+        executable files, because the first cannot set a mode.
 
         Args:
             branch: an existing branch; in an empty repository the default branch.
-            changes: at least one; a path at most once; 25 MB a file and 50 MB a call at most. All are checked, and
-                files named by path are read, before any request.
+            changes: at least one change, each path at most once, at most 25 MB per file and 50 MB per call. All changes
+                are checked, and files given by path are read, before any request.
             message: not empty.
-            author: None leaves it to the host, which takes the credential's user.
+            author: None leaves the author to the host, which uses the credential's user.
             expected_head: the full sha that the branch must be at.
 
         Raises:
-            NotFoundError: no such repository; the branch does not exist in a repository that has commits.
-            HeadMovedError: the branch is not at ``expected_head``, or moved while the commit was made. GitLab has no
-                compare-and-set on a branch: there the new commit's parent is compared with the head read before, and
-                a difference is HeadMovedError with outcome PARTIAL and the commit in ``completed``.
-            InvalidRequestError: deleting or moving what is not there; moving onto an existing path; a file below a
-                file or in place of a directory; a symbolic link or submodule at a touched path; in an empty
-                repository, another branch than the default one, or anything but PutFile.
+            NotFoundError: no such repository, or no such branch in a repository that has commits.
+            HeadMovedError: the branch is not at ``expected_head``, or it moved while the commit was made. GitLab has no
+                compare-and-set on a branch. There, the new commit's parent is compared with the head read before. If
+                they differ, the outcome is PARTIAL and ``completed`` has the commit.
+            InvalidRequestError: a change deletes or moves a path that does not exist, moves onto an existing path, puts
+                a file below a file or in place of a directory, or touches a symbolic link or submodule. In an empty
+                repository: the branch is not the default branch, or a change is not a PutFile.
             PermissionDeniedError: the branch is protected against direct commits.
 
         GitHub: ``POST /repos/{owner}/{repo}/git/trees``, ``…/git/commits``, ``PATCH …/git/refs/heads/{branch}``
@@ -295,22 +298,23 @@ class AsyncGitProvider:
         labels: Sequence[str] = (),
         reviewers: Sequence[str] = (),
     ) -> PullRequest:
-        """Open a pull request between two branches of the repository. Its effect step is the create request.
+        """Open a pull request between two branches of the repository. The effect step is the create request.
 
         Args:
-            source_branch, target_branch: two existing, different branches; ``owner:branch`` is refused.
+            source_branch, target_branch: two different, existing branches. ``owner:branch`` is refused.
             title: one line of at most 255 characters.
             description: Markdown.
             draft: open it as a draft.
-            labels: names; a host makes those that do not exist.
-            reviewers: user names whose review is requested.
+            labels: label names. The host creates those that do not exist.
+            reviewers: user names to request a review from.
 
         Raises:
-            AlreadyExistsError: one is open between these branches; ``existing`` is that PullRequest.
+            AlreadyExistsError: a pull request is open between these branches. ``existing`` is that PullRequest.
             NotFoundError: no such repository, source branch or target branch.
-            ConflictError: there is nothing to merge: no commits between the branches (GitHub, local; GitLab opens it).
-            PermissionDeniedError: the plan has no drafts; the credential may not open pull requests.
-            Any error with outcome PARTIAL: the pull request was made, in ``completed``, and a label or reviewer not.
+            ConflictError: there are no commits between the branches (GitHub, local; GitLab opens it anyway).
+            PermissionDeniedError: the plan has no drafts, or the credential may not open pull requests.
+            Any error with outcome PARTIAL: the pull request was opened and is in ``completed``, but a label or reviewer
+                was not set.
 
         GitHub: ``POST /repos/{owner}/{repo}/pulls`` (https://docs.github.com/rest/pulls/pulls#create-a-pull-request).
         GitLab: ``POST /projects/:id/merge_requests`` (https://docs.gitlab.com/api/merge_requests/#create-mr).
@@ -340,28 +344,30 @@ class AsyncGitProvider:
         delete_source_branch: bool = False,
         timeout: float = 30.0,
     ) -> MergeResult:
-        """Merge a pull request at a known head. Its effect step is the merge request, sent once with that head's sha.
+        """Merge a pull request at a known head. The effect step is the merge request, sent once with that head's sha.
 
-        Already merged at that head is success, with ``already_merged=True``. Success is reported only when the host
-        says merged.
+        If the pull request is already merged at that head, the call succeeds with ``already_merged=True``. Success is
+        reported only if the host says that the pull request is merged.
 
         Args:
-            number: the number people see (GitLab: iid).
-            method: MERGE makes a merge commit, SQUASH one commit, REBASE none of its own.
-            expected_head: the full sha that the source branch must be at; None takes the head read just before.
-            message: the message of the merge or squash commit; with REBASE, which makes none, InvalidRequestError.
-            delete_source_branch: afterwards, in the same repository only, and only while the branch still is at the
-                merged head.
-            timeout: how many seconds to wait, reading only, while the host computes whether it can be merged.
+            number: the number shown to users (GitLab: iid).
+            method: MERGE creates a merge commit, SQUASH one commit, REBASE no commit of its own.
+            expected_head: the full sha that the source branch must be at. None uses the head read just before the
+                merge.
+            message: the message of the merge or squash commit. It is refused with REBASE, which makes no commit.
+            delete_source_branch: delete the source branch after the merge. It is deleted only if it is in the same
+                repository and still at the merged head.
+            timeout: seconds to wait, by reading only, while the host computes whether the pull request can be merged.
 
         Raises:
             NotFoundError: no such repository or pull request.
             HeadMovedError: the source branch is not at ``expected_head``.
             NotMergeableError: ``reason`` is CONFLICT, CHECKS, REVIEWS, DRAFT, BEHIND, CLOSED, METHOD (the
-                repository's settings contradict the method), POLICY, PENDING (still computing; or, with outcome
-                UNKNOWN, accepted and not merged in time) or UNKNOWN.
-            PermissionDeniedError: may not merge into the target branch.
-            Any error with outcome PARTIAL: merged, with the MergeResult in ``completed``, and the source branch stays.
+                repository's settings forbid the method), POLICY, PENDING (the host is still computing; or, with
+                outcome UNKNOWN, it accepted the merge and did not finish in time) or UNKNOWN.
+            PermissionDeniedError: the credential may not merge into the target branch.
+            Any error with outcome PARTIAL: the merge is done, the MergeResult is in ``completed``, and the source
+                branch was not deleted.
 
         GitHub: ``PUT /repos/{owner}/{repo}/pulls/{number}/merge``
         (https://docs.github.com/rest/pulls/pulls#merge-a-pull-request).
@@ -402,7 +408,7 @@ class AsyncGitProvider:
                 asked.append(asking())
             if asked:
                 return asked[0].apply(self._provider, repo)
-            # The refusal of an argument is the provider's to raise, with all that its errors and events hold.
+            # An argument is wrong. The provider raises the error itself, with its own attributes and events.
             result: _T = getattr(self._provider, operation)(repo, **cast(Any, asking).keywords)
             return result
 
@@ -437,8 +443,8 @@ class AsyncGitProvider:
         provider = str(getattr(self._provider, "name", type(self._provider).__name__))
         known: dict[str, Any] = {"operation": operation, "provider": provider, "repo": checks.shown_repo(repo)}
         if not flight.future.done():
-            # What the provider knows of it is on its thread; what was asked and when is known here. Without a time
-            # of sending, the intent would say that nothing was sent.
+            # The provider's own intent is on the worker thread. This one is built from the arguments and the start
+            # time: an intent without `sent_at` would mean that nothing was sent.
             intent = Intent(**known, **record, sent_at=flight.queued_at, lost_at=datetime.now(UTC))
             return CancelledEvent(**known, outcome=Outcome.UNKNOWN, intent=intent)
         error = flight.future.exception()
@@ -451,10 +457,10 @@ class AsyncGitProvider:
 
 
 class _Flight(Generic[_T]):
-    """One call on a worker thread, and how a task waits for it.
+    """One call on a worker thread, and the task that waits for it.
 
     Attributes:
-        future: the call itself. It is done when the thread has ended the call, and not before.
+        future: the call. It is done when the thread has ended the call, and not before.
         ended: set on the task's event loop after the future is done.
         queued_at: when the call was queued.
     """
@@ -468,12 +474,12 @@ class _Flight(Generic[_T]):
         try:
             self.future: Future[_T] = workers.submit(contextvars.copy_context().run, self._run)
         except RuntimeError:
-            self._call = self._refuse  # it stands in the queue all the same
+            self._call = self._refuse  # the call may be in the queue all the same
             self._refuse()
         self.future.add_done_callback(lambda _: wake())
 
     def _run(self) -> _T:
-        """On the thread: make the call, with its waits tied to the task's cancellation."""
+        """Make the call on the worker thread. The task's cancellation ends the call's waits."""
         with cancel_on(self._cancelled):
             return self._call()
 
@@ -481,12 +487,12 @@ class _Flight(Generic[_T]):
         raise ProviderUnavailableError("no thread can be started; nothing was sent") from None
 
     def withdraw(self) -> bool:
-        """End the call's waits. True if it was still in the queue: it will never begin."""
+        """End the call's waits. Return True if the call was still queued: it will never start."""
         self._cancelled.set()
         return self.future.cancel()
 
     async def outlast(self, seconds: float) -> None:
-        """Wait for the end of the call, at most that long, whatever else interrupts the task meanwhile."""
+        """Wait up to ``seconds`` for the call to end. A further cancellation does not end the wait."""
         deadline = anyio.current_time() + seconds
         while not self.future.done() and anyio.current_time() < deadline:
             try:
@@ -499,7 +505,7 @@ class _Flight(Generic[_T]):
 
 
 def _waker(event: anyio.Event) -> Callable[[], None]:
-    """A function for any thread that sets ``event`` on the running loop. A loop that has ended is left alone."""
+    """Return a function that sets ``event`` from any thread. It does nothing when the event loop has ended."""
     schedule: Callable[[Callable[[], None]], Any]
     if anyio.get_cancelled_exc_class() is asyncio.CancelledError:
         schedule = asyncio.get_running_loop().call_soon_threadsafe

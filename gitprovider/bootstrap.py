@@ -1,4 +1,4 @@
-"""From a directory to a repository with a protected branch: one call that can be run again until it is done."""
+"""Create a repository with a protected branch from a directory. The call can be repeated until it succeeds."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from gitprovider.checks import (
     check_bool,
     check_branch,
     check_pull_request_branch,
-    check_repo_path,
     check_seconds,
     check_text,
     refuse,
@@ -26,6 +25,7 @@ from gitprovider.checks import (
 from gitprovider.contract import InspectableProvider, optional
 from gitprovider.ensure import (
     Ensured,
+    check_supported,
     ensure_branch,
     ensure_files,
     ensure_merged,
@@ -62,29 +62,37 @@ from gitprovider.models import (
     Repo,
     Visibility,
 )
-from gitprovider.mutations import CommitFiles, CreateRepo, MergePullRequest, OpenPullRequest, ProtectBranch
+from gitprovider.mutations import (
+    CommitFiles,
+    CreateBranch,
+    CreateRepo,
+    MergePullRequest,
+    Mutation,
+    OpenPullRequest,
+    ProtectBranch,
+)
 from gitprovider.resolve import Verdict, resolve
 from gitprovider.retry import PollDeadline
 
 _T = TypeVar("_T")
 
-# How far a branch's first parents are followed to see whether it began on the default branch.
+# How many of a branch's first parents are read to find out whether it was branched from the default branch.
 _MAX_COMMITS = 100
 _FIRST_WAIT, _LONGEST_WAIT = 1.0, 10.0
-# Mutations that a host refuses for a while because it does not see the branch or commit that was just made.
+# Mutations that a host may refuse for a while because it does not see a branch or commit that was just created.
 _LAGGING = ("commit_files", "open_pull_request", "merge_pull_request")
-# How a plan calls the branch whose name the host gives when it makes the repository.
+# A plan's name for the default branch of a repository that does not exist yet. The host chooses the real name.
 _UNMADE = "the default branch"
-# Stands for that branch where the arguments of a mutation are checked.
-_UNMADE_NAME = "main"
+# Stands for that branch when the arguments of a mutation are checked.
+_UNMADE_NAME = "the-default-branch"
 
-# The change that the pull request brings when the caller names none.
+# The file that the pull request adds if the caller gives no change.
 CHANGE_PATH = "BOOTSTRAP.md"
 _CHANGE_TEXT = """\
 # How this repository began
 
-Its files were committed to `{main}`,{beside} and this page came in by the first pull request, before `{main}` was
-protected. From now on, changes reach `{main}` by pull request.
+Its files were committed to `{main}`.{develop} The first pull request added this page, before `{main}` was protected.
+From now on, changes reach `{main}` through pull requests.
 """
 
 
@@ -104,12 +112,12 @@ class StepReport:
     Attributes:
         name: ``create_repo``, ``commit_files``, ``create_branch``, ``create_change_branch``, ``commit_change``,
             ``open_pull_request``, ``merge_pull_request`` or ``protect_branch``.
-        target: what it is about: the repository, a branch, or a pull request.
-        status: how it ended.
-        detail: one readable line: what was, would be, or could not be changed.
-        value: the Repo, Commit, Branch, PullRequest, MergeResult or BranchProtection that is there now, or None.
-        error: for FAILED, why.
-        attempts: how many times the step was tried.
+        target: the repository, branch or pull request of the step.
+        status: how the step ended.
+        detail: one readable line: what was changed, would be changed, or could not be changed.
+        value: the Repo, Commit, Branch, PullRequest, MergeResult or BranchProtection on the host now, or None.
+        error: for FAILED, the error.
+        attempts: how many times the step was attempted.
     """
 
     name: str
@@ -121,14 +129,14 @@ class StepReport:
     attempts: int = 1
 
     def to_json(self) -> dict[str, Any]:
-        """The attributes as plain JSON values, the error as its envelope."""
+        """Return the attributes as plain JSON values. The error is an object of its own attributes."""
         record = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "error"}
         return {**plain(record), "error": None if self.error is None else envelope(self.error)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepStart:
-    """A step begins; ``name`` and ``target`` are as in StepReport."""
+    """A step begins. ``name`` and ``target`` are as in StepReport."""
 
     name: str
     target: str
@@ -136,13 +144,13 @@ class StepStart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepWait:
-    """A step is not through yet: it waits ``wait`` seconds before attempt ``attempt + 1``, or before the next look.
+    """A step waits before its next attempt, or before the host is read again.
 
     Attributes:
-        name, target: the step's, as in StepReport.
-        attempt: how many times the step was tried so far.
+        name, target: as in StepReport.
+        attempt: how many times the step was attempted so far.
         wait: seconds.
-        error: what the last attempt ended with; None when it succeeded and the host does not show it yet.
+        error: the error of the last attempt; None if the attempt succeeded but the host does not show the result yet.
     """
 
     name: str
@@ -158,7 +166,7 @@ OnStep = Callable[[StepEvent], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootstrapReport:
-    """What a bootstrap did, or with ``plan`` would do, step by step; it ends with the first step that failed."""
+    """The steps that a bootstrap did, or would do with ``plan``. If a step failed, it is the last one."""
 
     provider: str
     repo: str
@@ -172,16 +180,16 @@ class BootstrapReport:
 
     @property
     def ok(self) -> bool:
-        """Whether no step failed."""
+        """Whether every step succeeded."""
         return self.error is None
 
     def raise_for_error(self) -> None:
-        """Raise the error of the step that failed, if one did."""
+        """Raise the error of the failed step, if there is one."""
         if self.error is not None:
             raise self.error
 
     def to_json(self) -> dict[str, Any]:
-        """The report as plain JSON values; a failed step has its error's envelope."""
+        """Return the report as plain JSON values."""
         return {
             "provider": self.provider,
             "repo": self.repo,
@@ -192,11 +200,13 @@ class BootstrapReport:
 
 
 def read_directory(source: str | os.PathLike[str]) -> list[PutFile]:
-    """Every file below ``source`` with its executable bit, sorted by path; ``.git`` and empty directories are left out.
+    """Read every file below ``source`` with its executable bit, sorted by path.
+
+    ``.git`` and empty directories are left out.
 
     Raises:
-        InvalidRequestError: it is no directory, holds no file, a symbolic link or something that is no file, cannot
-            be read, or is larger than one commit may be.
+        InvalidRequestError: ``source`` is not a directory, cannot be read, or is larger than one commit may be. Or it
+            contains no file, or anything that is not a regular file, such as a symbolic link.
     """
     root = Path(source)
     if not root.is_dir():
@@ -207,21 +217,21 @@ def read_directory(source: str | os.PathLike[str]) -> list[PutFile]:
         path = full.relative_to(root).as_posix()
         mode = full.lstat().st_mode
         if stat.S_ISLNK(mode):
-            refuse("source", f"holds the symbolic link {path!r}; put a file there, or leave it out")
+            refuse("source", f"contains the symbolic link {path!r}; replace it with a file or remove it")
         if not stat.S_ISREG(mode):
-            refuse("source", f"holds {path!r}, which is not a regular file")
+            refuse("source", f"contains {path!r}, which is not a regular file")
         data = PutFile(path=path, content=full).data()
         size += len(data)
         if size > MAX_CALL_BYTES:
-            refuse("source", f"holds more than {MAX_CALL_BYTES:,} bytes, the most that one commit may bring")
+            refuse("source", f"is larger than {MAX_CALL_BYTES:,} bytes, the limit of one commit")
         files.append(PutFile(path=path, content=data, executable=bool(mode & stat.S_IXUSR)))
     if not files:
-        refuse("source", f"{str(root)!r} holds no file")
+        refuse("source", f"{str(root)!r} contains no file")
     return sorted(files, key=lambda file: file.path)
 
 
 def _walk(root: Path) -> Iterator[Path]:
-    """Everything below ``root`` that is not a directory; a link to a directory is a link."""
+    """Yield everything below ``root`` that is not a directory. A link to a directory is yielded as a link."""
 
     def unreadable(exc: OSError) -> NoReturn:
         refuse("source", f"cannot be read: {exc.filename!r}: {exc.strerror}")
@@ -254,44 +264,51 @@ def bootstrap(
     clock: Callable[[], float] = time.monotonic,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> BootstrapReport:
-    """Make a repository from a directory: its files on the default branch, ``develop`` from there, and protection.
+    """Create a repository from a directory: the files on the default branch, a ``develop`` branch, and protection.
 
-    The steps, in order: the repository; the files in one commit (a host may need two for a first one); the branch
-    ``develop``; with ``pull_request``, a branch with a change, its pull request, merged, the branch deleted; the
-    protection of the default branch. Each goes through ``ensure``: what is there is left as it is, what contradicts
-    stops the run. So the same call after a failure or a kill, at any step, finishes the job.
+    The steps run in this order:
 
-    Hosts lag behind their own writes. After a step this waits, by reading, until the host shows it. A step is tried
-    again only when its error says that nothing was applied and that it is retryable (or is of the kind that a host
-    gives right after a creation of ours), all within ``within`` seconds. After a lost answer it looks, with
-    ``resolve``, and never sends again.
+    1. Create the repository.
+    2. Commit the files to the default branch in one commit (a host may need two for the first).
+    3. Create the branch ``develop``.
+    4. With ``pull_request``: create a branch with a change, open its pull request, merge it, and delete the branch.
+    5. Protect the default branch.
+
+    Each step uses the ``ensure_`` functions. What exists as requested is left unchanged; a contradiction stops the run.
+    After a failure or a kill at any step, the same call therefore finishes the job.
+
+    Hosts lag behind their own writes. After each step, the host is read until it shows the result. A step is repeated
+    only if its error says that nothing was applied, and only if the error is retryable or is typical of a host that
+    does not see a new object yet. All this happens within ``within`` seconds. After a lost response, ``resolve`` reads
+    the host, and the request is not sent again.
 
     Args:
         source: a directory. Files are read once, with their executable bit. Symbolic links are refused, ``.git`` is
             left out.
-        description, visibility: of the repository; see ``ensure_repo``.
+        description, visibility: of the repository, as for ``ensure_repo``.
         message, author: of the commit.
-        develop: the second branch; None makes none.
-        pull_request: bring ``change`` in by a pull request, before the default branch is protected.
-        change: the files of that pull request, none of which ``source`` may hold; None writes a page that says how
+        develop: the name of the second branch; None creates none.
+        pull_request: add ``change`` through a pull request before the default branch is protected.
+        change: the files of that pull request. ``source`` must not contain any of them. None adds a page that tells how
             the repository began.
         change_branch, change_title: the pull request's source branch, and its title and commit message.
-        rules: what the default branch is protected with, at least.
-        plan: read only, and report what each step would do.
-        within: seconds after a step's first try within which it may be tried again or become visible.
-        on_step: told when a step begins, waits and ends. What it raises ends the run.
-        sleep, clock, now: injectable; ``clock`` is monotonic seconds, ``now`` the present time, aware.
+        rules: the minimum protection of the default branch.
+        plan: only read, and report what each step would do.
+        within: seconds after a step's first attempt. Within this time the step may be repeated, or its result may
+            become visible.
+        on_step: called when a step begins, waits and ends. An exception that it raises ends the run.
+        sleep, clock, now: injectable. ``clock`` returns monotonic seconds, ``now`` the current time, aware.
 
     Returns:
-        The report; a step that failed is its last one. A GitProviderError of a step is reported, not raised: see
-        ``BootstrapReport.raise_for_error``.
+        The report. A failed step is its last one. A step's GitProviderError is reported and not raised;
+        ``BootstrapReport.raise_for_error`` raises it.
 
     Raises:
-        InvalidRequestError: an argument is wrong, or ``source`` cannot be used; found before any request.
+        InvalidRequestError: an argument is wrong, or ``source`` cannot be used. It is raised before any request.
+        UnsupportedOptionError: the host cannot honour an option. It is raised before any request.
     """
-    check_repo_path(repo)
     created = CreateRepo(description=description, visibility=visibility)
-    ProtectBranch(branch=_UNMADE_NAME, rules=rules)
+    protected = ProtectBranch(branch=_UNMADE_NAME, rules=rules)
     check_text("change_title", change_title, empty=False, limit=255)
     if develop is not None:
         check_branch("develop", develop)
@@ -302,15 +319,26 @@ def bootstrap(
     check_bool("plan", plan)
     check_seconds("within", within)
     files = read_directory(source)
-    held = {file.path for file in files}
+    paths = {file.path for file in files}
     if change is not None:
         if not pull_request:
             refuse("change", "needs pull_request=True")
         change = _read_change(change)
-    CommitFiles(branch=_UNMADE_NAME, changes=files, message=message, author=author)
+    committed = CommitFiles(branch=_UNMADE_NAME, changes=files, message=message, author=author)
     for path in [CHANGE_PATH] if change is None else [file.path for file in change]:
-        if pull_request and path in held:
-            refuse("change", f"touches {path!r}, which the source holds too: the pull request would undo the commit")
+        if pull_request and path in paths:
+            refuse("change", f"contains {path!r}, which source contains too: the pull request would undo the commit")
+    asked: list[Mutation[Any]] = [created, committed, protected]
+    if develop is not None:
+        asked.append(CreateBranch(name=develop, source=_UNMADE_NAME))
+    if pull_request:
+        asked += [
+            CreateBranch(name=change_branch, source=_UNMADE_NAME),
+            OpenPullRequest(source_branch=change_branch, target_branch=_UNMADE_NAME, title=change_title),
+            MergePullRequest(number=1, delete_source_branch=True),
+        ]
+    for mutation in asked:
+        check_supported(provider, repo, mutation)
     run = _Run(provider, repo, plan=plan, within=within, on_step=on_step, sleep=sleep, clock=clock, now=now)
     try:
         made = run.repository(created)
@@ -323,58 +351,65 @@ def bootstrap(
             run.pull_request(files, change_branch, main, change_title, author)
         run.protection(main, rules)
     except _StepFailedError:
-        pass  # it is the last one of the report
+        pass  # the failed step is the last one of the report
     return BootstrapReport(provider=provider.name, repo=repo, plan=plan, steps=tuple(run.reports))
 
 
 def _read_change(change: Any) -> list[PutFile]:
-    """The files of the pull request, read once."""
+    """Check the files of the pull request and read them once."""
     if isinstance(change, str | bytes) or not isinstance(change, Sequence) or not change:
         refuse("change", "must be a sequence of at least one PutFile")
     changes = CommitFiles(branch=_UNMADE_NAME, changes=change, message="-").changes
     read = [file for file in changes if isinstance(file, PutFile)]
     if len(read) < len(change):
-        refuse("change", "must hold PutFile alone")
+        refuse("change", "must contain only PutFile")
     return read
 
 
 def _change_text(main: str, develop: str | None) -> str:
-    beside = f", `{develop}` was branched from there," if develop else ""
-    return _CHANGE_TEXT.format(main=main, beside=beside)
+    sentence = f" `{develop}` was branched from there." if develop else ""
+    return _CHANGE_TEXT.format(main=main, develop=sentence)
 
 
 class _StepFailedError(Exception):
-    """Ends the run; the step's report has the error."""
+    """A step failed, which ends the run. The step's report has the error."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Todo:
-    """What a look found to be missing, in words that follow "would"."""
+    """What remains to be done, as a phrase that follows "would"."""
 
     detail: str
 
 
 @dataclass(frozen=True, slots=True)
 class _Step(Generic[_T]):
-    """One step: a look that reads only, and what makes the wished state. Both may be called again."""
+    """One step. Both functions may be called again.
+
+    Attributes:
+        name, target: as in StepReport.
+        read: reads the host and returns the value in its desired state, or what remains to be done.
+        make: brings the host to the desired state.
+        otherwise: what a plan says if nothing can be read yet.
+    """
 
     name: str
     target: str
-    look: Callable[[], _T | _Todo]
+    read: Callable[[], _T | _Todo]
     make: Callable[[], Ensured[_T]]
-    otherwise: str  # for a plan: what it would do when nothing can be looked at yet
+    otherwise: str
 
 
 @dataclass(slots=True)
 class _Attempts:
-    """How often a step was attempted, and what became of an attempt whose response was lost."""
+    """How often a step was attempted, and the verdict on an attempt whose response was lost."""
 
     count: int = 0
     verdict: Verdict | None = None
 
 
 class _Run:
-    """One run: its steps in order, each looked at, made and waited for."""
+    """One run of a bootstrap. Each step reads the host, makes the desired state, and waits until the host shows it."""
 
     def __init__(
         self,
@@ -393,14 +428,14 @@ class _Run:
         self._repo = repo
         self._plan = plan
         self._within = within
-        self._tell: OnStep = on_step or (lambda event: None)
+        self._notify: OnStep = on_step or (lambda event: None)
         self._sleep = sleep
         self._clock = clock
         self._now = now
         self._made_something = False
 
     def repository(self, asked: CreateRepo) -> Repo | None:
-        todo = f"make a {asked.visibility.value} repository"
+        todo = f"create a {asked.visibility.value} repository"
 
         def make() -> Ensured[Repo]:
             return ensure_repo(self._provider, self._repo, description=asked.description, visibility=asked.visibility)
@@ -416,7 +451,7 @@ class _Run:
         )
 
     def files(self, name: str, branch: str, files: Sequence[PutFile], message: str, author: Author | None) -> None:
-        def look() -> Commit | _Todo:
+        def read() -> Commit | _Todo:
             head, missing = missing_files(self._provider, self._repo, branch, files)
             if head is None or missing:
                 return _Todo(f"commit {len(missing)} of {len(files)} files")
@@ -426,17 +461,17 @@ class _Run:
             _Step(
                 name,
                 branch,
-                look,
+                read,
                 lambda: ensure_files(self._provider, self._repo, branch, files, message=message, author=author),
                 f"commit {len(files)} files",
             )
         )
 
     def branch(self, name: str, branch: str, main: str) -> None:
-        def look() -> Branch | _Todo:
+        def read() -> Branch | _Todo:
             return self._branch_from(branch, main)
 
-        self._step(_Step(name, branch, look, lambda: self._ensure_branch(branch, main), f"branch it from {main}"))
+        self._step(_Step(name, branch, read, lambda: self._ensure_branch(branch, main), f"branch it from {main}"))
 
     def pull_request(self, files: Sequence[PutFile], branch: str, main: str, title: str, author: Author | None) -> None:
         def earlier() -> PullRequest | None:
@@ -445,25 +480,26 @@ class _Run:
             )
             return next((pull for pull in found if pull.title.strip() == title.strip()), None)
 
-        def look_branch() -> Branch | PullRequest | _Todo:
-            if branch == main:  # its name is the host's to give, and known only now
+        def read_branch() -> Branch | PullRequest | _Todo:
+            if branch == main:  # the host chooses the default branch's name, so it is known only now
                 refuse("change_branch", f"is {branch!r}, the name of the default branch")
             return earlier() or self._branch_from(branch, main)
 
         def make_branch() -> Ensured[Branch | PullRequest]:
-            there = look_branch()
-            return Ensured(*self._ensure_branch(branch, main)) if isinstance(there, _Todo) else Ensured(there, False)
+            found = read_branch()
+            return Ensured(*self._ensure_branch(branch, main)) if isinstance(found, _Todo) else Ensured(found, False)
 
-        def look_pull() -> PullRequest | _Todo:
+        def read_pull() -> PullRequest | _Todo:
             asked = OpenPullRequest(source_branch=branch, target_branch=main, title=title)
-            there = matching_pull_request(self._provider, self._repo, asked)
-            return there or _Todo(f"open {title!r} from {branch} to {main}")
+            found = matching_pull_request(self._provider, self._repo, asked)
+            return found or _Todo(f"open {title!r} from {branch} to {main}")
 
         pull: Branch | PullRequest | None = self._step(
-            _Step("create_change_branch", branch, look_branch, make_branch, f"branch it from {main}")
+            _Step("create_change_branch", branch, read_branch, make_branch, f"branch it from {main}")
         )
         if isinstance(pull, PullRequest):
-            # Its branch may be gone, or be somebody's new one by now: neither is this run's to write to.
+            # The pull request is merged. Its branch may be deleted, or be a new branch of somebody else's: this run
+            # must not write to it.
             for name, target in (("commit_change", branch), ("open_pull_request", f"{branch} to {main}")):
                 self._report(name, target, StepStatus.ALREADY_THERE, pull)
         else:
@@ -472,7 +508,7 @@ class _Run:
                 _Step(
                     "open_pull_request",
                     f"{branch} to {main}",
-                    look_pull,
+                    read_pull,
                     lambda: ensure_pull_request(
                         self._provider, self._repo, source_branch=branch, target_branch=main, title=title
                     ),
@@ -482,7 +518,7 @@ class _Run:
         self._merge(None if pull is None else pull.number, branch, main)
 
     def _merge(self, number: int | None, branch: str, main: str) -> None:
-        def look() -> MergeResult | _Todo:
+        def read() -> MergeResult | _Todo:
             if number is None:
                 return _Todo(f"merge it into {main} and delete {branch}")
             asked = MergePullRequest(number=number, delete_source_branch=True)
@@ -492,38 +528,38 @@ class _Run:
             return merge or _Todo(f"merge it into {main} and delete {branch}")
 
         def make() -> Ensured[MergeResult]:
-            assert number is not None  # only a plan goes on without a pull request
+            assert number is not None  # only a plan continues without a pull request
             return ensure_merged(self._provider, self._repo, number, delete_source_branch=True)
 
         target = f"{branch} to {main}" if number is None else f"pull request {number}"
-        self._step(_Step("merge_pull_request", target, look, make, f"merge it into {main} and delete {branch}"))
+        self._step(_Step("merge_pull_request", target, read, make, f"merge it into {main} and delete {branch}"))
 
     def protection(self, main: str, rules: BranchProtection) -> None:
-        def look() -> BranchProtection | _Todo:
-            held = self._provider.protection(self._repo, main)
-            missing = rules.missing_from(held or BranchProtection.nothing())
-            if held is None or missing:
-                return _Todo(f"protect it: {', '.join(missing) or 'without demands'}")
-            return held
+        def read() -> BranchProtection | _Todo:
+            current = self._provider.protection(self._repo, main)
+            missing = rules.missing_from(current or BranchProtection.nothing())
+            if current is None or missing:
+                return _Todo(f"protect it: {', '.join(missing) or 'no requirements'}")
+            return current
 
         self._step(
             _Step(
                 "protect_branch",
                 main,
-                look,
+                read,
                 lambda: ensure_protection(self._provider, self._repo, main, rules),
-                f"protect it: {', '.join(rules.missing_from(BranchProtection.nothing())) or 'without demands'}",
+                f"protect it: {', '.join(rules.missing_from(BranchProtection.nothing())) or 'no requirements'}",
             )
         )
 
     def _ensure_branch(self, branch: str, main: str) -> Ensured[Branch]:
-        there = self._branch_from(branch, main)
-        if isinstance(there, Branch):
-            return Ensured(there, changed=False)
+        found = self._branch_from(branch, main)
+        if isinstance(found, Branch):
+            return Ensured(found, changed=False)
         return ensure_branch(self._provider, self._repo, branch, source=self._provider.head(self._repo, main))
 
     def _branch_from(self, branch: str, main: str) -> Branch | _Todo:
-        """The branch, when it began on ``main``; both may have moved on since."""
+        """Return the branch if it was branched from ``main``. Both may have moved since."""
         provider, repo = self._provider, self._repo
         head = optional(provider.head, repo, branch)
         if head is None:
@@ -538,19 +574,19 @@ class _Run:
                 at = None
             if at is None:
                 raise ConflictError(
-                    f"the branch {branch} exists, is at {head}, and did not begin on {main}",
+                    f"the branch {branch} exists at {head} and was not branched from {main}",
                     provider=provider.name,
                     repo=repo,
                 )
         return Branch(name=branch, sha=head)
 
     def _step(self, step: _Step[_T]) -> _T | None:
-        """Run one step; None is the value of what a plan would make."""
-        self._tell(StepStart(name=step.name, target=step.target))
+        """Run one step and return its value, or None if a plan would make it."""
+        self._notify(StepStart(name=step.name, target=step.target))
         attempts = _Attempts()
         try:
             if self._plan:
-                found = self._looked_up(step)
+                found = self._read_for_plan(step)
                 if isinstance(found, _Todo):
                     self._report(step.name, step.target, StepStatus.WOULD_DO, None, detail=f"would {found.detail}")
                     return None
@@ -566,12 +602,12 @@ class _Run:
         self._report(step.name, step.target, status, value, attempts=attempts.count)
         return value
 
-    def _looked_up(self, step: _Step[_T]) -> _T | _Todo:
-        """A look for a plan: what it stands on may be what an earlier step would make."""
+    def _read_for_plan(self, step: _Step[_T]) -> _T | _Todo:
+        """Read the host for a plan. What the step needs may not exist yet, because an earlier step would make it."""
         if any(report.name == "create_repo" and report.status is StepStatus.WOULD_DO for report in self.reports):
             return _Todo(step.otherwise)
         try:
-            return step.look()
+            return step.read()
         except NotFoundError:
             return _Todo(step.otherwise)
 
@@ -593,7 +629,7 @@ class _Run:
                 found = self._found_after(step, attempts, error)
                 if not isinstance(found, _Todo):
                     return Ensured(found, changed=True)
-                # A merge whose answer was lost never came to delete the branch: that much is still to be sent.
+                # A merge whose response was lost did not delete the branch. That request remains to be sent.
                 if resumed or error.outcome is not Outcome.UNKNOWN or attempts.verdict is not Verdict.APPLIED:
                     raise
                 resumed = True
@@ -603,47 +639,47 @@ class _Run:
         return Ensured(self._shown(step, attempts, ensured.value), changed=True)
 
     def _may_lag(self, error: GitProviderError) -> bool:
-        """Whether a host refuses like this, for a while, what stands on something that was made a moment ago."""
+        """Report whether the error may mean that the host does not see a newly created object yet."""
         if not self._made_something:
             return False
         if isinstance(error, NotMergeableError):
             return error.reason in (NotMergeableReason.PENDING, NotMergeableReason.UNKNOWN)
         if isinstance(error, ConflictError):
-            # Only a refusal of the host's: what a look of ours found to contradict stays so.
+            # Only a refusal by the host may pass. A contradiction that the reads found does not.
             return error.intent is not None and error.operation in _LAGGING
         return isinstance(error, NotFoundError)
 
     def _found_after(self, step: _Step[_T], attempts: _Attempts, error: GitProviderError) -> _T | _Todo:
-        """What is there after an error whose effect is not known, or not whole; nothing is sent."""
-        self._tell(self._waiting(step, attempts, self._provider.settle, error))
+        """Read the host after an error with an unknown or partial effect. Nothing is sent."""
+        self._notify(self._waiting(step, attempts, self._provider.settle, error))
         try:
             attempts.verdict = resolve(self._provider, error, wait=True, sleep=self._sleep, now=self._now).verdict
-            return step.look()
-        except GitProviderError as unseen:
-            raise error from unseen
+            return step.read()
+        except GitProviderError as unread:
+            raise error from unread
 
     def _shown(self, step: _Step[_T], attempts: _Attempts, made: _T) -> _T:
         """Wait, by reading, until the host shows what was made."""
         deadline = self._deadline()
         while True:
-            unseen: GitProviderError | None = None
+            not_shown: GitProviderError | None = None
             try:
-                found = step.look()
+                found = step.read()
                 if not isinstance(found, _Todo):
                     return found
             except (NotFoundError, ConflictError, ProviderUnavailableError, RateLimitedError) as error:
-                unseen = error
+                not_shown = error
             except GitProviderError as error:
-                self._made_before(error, step, made)
+                self._mark_done(error, step, made)
                 raise
             try:
-                self._pause(step, attempts, deadline, unseen)
+                self._pause(step, attempts, deadline, not_shown)
             except RetryCancelledError as cancelled:
-                self._made_before(cancelled, step, made)
+                self._mark_done(cancelled, step, made)
                 raise
             except GitProviderError as over:
                 raise ProviderUnavailableError(
-                    f"{step.name} succeeded, and the host did not show it within {self._within:g} seconds",
+                    f"{step.name} succeeded, but the host did not show the result within {self._within:g} seconds",
                     provider=self._provider.name,
                     operation=step.name,
                     repo=self._repo,
@@ -653,8 +689,8 @@ class _Run:
                 ) from over
 
     @staticmethod
-    def _made_before(error: GitProviderError, step: _Step[Any], made: object) -> None:
-        """Say in the error of a look that the step itself was done."""
+    def _mark_done(error: GitProviderError, step: _Step[Any], made: object) -> None:
+        """Record in the error of a read that the step itself was done."""
         error.outcome, error.completed, error.failed_step = Outcome.PARTIAL, (Done(step.name, made),), "read it back"
 
     def _deadline(self) -> PollDeadline:
@@ -665,12 +701,16 @@ class _Run:
     def _pause(
         self, step: _Step[Any], attempts: _Attempts, deadline: PollDeadline, error: GitProviderError | None
     ) -> None:
-        """Wait before the next attempt or read. Raise when the time is up."""
+        """Wait before the next attempt or read.
+
+        Raises:
+            GitProviderError: the time is up; it is ``error`` if that is given.
+        """
         pause = deadline.next_pause()
         seconds = pause if error is None or error.retry_after is None else error.retry_after
         if seconds > deadline.left:
-            raise error or NotFoundError("the host shows the state from before")
-        self._tell(self._waiting(step, attempts, seconds, error))
+            raise error or NotFoundError("the host still shows the previous state")
+        self._notify(self._waiting(step, attempts, seconds, error))
         deadline.wait(seconds)
 
     @staticmethod
@@ -698,7 +738,7 @@ class _Run:
             attempts=attempts,
         )
         self.reports.append(report)
-        self._tell(report)
+        self._notify(report)
 
 
 def _described(value: Any) -> str:
@@ -712,5 +752,5 @@ def _described(value: Any) -> str:
         case MergeResult():
             return f"merged as {value.sha}"
         case BranchProtection():
-            return ", ".join(value.missing_from(BranchProtection.nothing())) or "without demands"
+            return ", ".join(value.missing_from(BranchProtection.nothing())) or "no requirements"
     raise TypeError(f"no step yields {type(value).__name__}")

@@ -1,6 +1,6 @@
-"""Argument checks: each raises InvalidRequestError, naming the argument and what is allowed, before any request.
+"""Argument checks. Each raises InvalidRequestError with the argument's name and the allowed values, before any request.
 
-They are the same on every host, so that a service which swaps its provider meets no new refusals.
+The checks are the same on every host. A service that swaps its provider gets no new refusals from them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gitprovider.redact import MASK, printable, redact
 
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_MAX_NAME = 244  # Git's own limit is the file system's 255 bytes, less room for ".lock" and the hosts' prefixes.
+_MAX_NAME = 244  # Git's limit is the file system's 255 bytes, minus ".lock" and the hosts' prefixes.
 _E = TypeVar("_E", bound=Enum)
 
 
@@ -29,9 +29,9 @@ def _shown(value: object) -> str:
 
 
 def shown_repo(value: object) -> str:
-    """A path as errors, events and intents may keep it: exact if it passes its check, otherwise without credentials.
+    """Return a path as errors, events and intents may keep it: unchanged if it passes its check, otherwise redacted.
 
-    A path is often a clone URL by mistake, and everything before its last ``@`` may then be a password.
+    A path may be a clone URL by mistake. Everything before its last ``@`` may then be a password.
     """
     try:
         return check_repo_path(value)
@@ -43,7 +43,7 @@ def shown_repo(value: object) -> str:
 
 
 def check_text(argument: str, value: Any, *, empty: bool = True, multiline: bool = False, limit: int = 65536) -> str:
-    """A str that UTF-8 can encode, of at most ``limit`` characters, without control characters."""
+    """Check a str: UTF-8 can encode it, and it has at most ``limit`` characters and no control characters."""
     if not isinstance(value, str):
         refuse(argument, f"must be a str, not {type(value).__name__}")
     if not empty and not value.strip():
@@ -53,22 +53,22 @@ def check_text(argument: str, value: Any, *, empty: bool = True, multiline: bool
     try:
         value.encode()
     except UnicodeEncodeError:
-        refuse(argument, "holds a lone surrogate, which UTF-8 cannot encode")
+        refuse(argument, "contains a lone surrogate, which UTF-8 cannot encode")
     banned = _CONTROL.search(re.sub(r"[\t\r\n\u2028\u2029]", "", value) if multiline else value)
     if banned:
-        refuse(argument, f"holds the control character {banned.group()!r}")
+        refuse(argument, f"contains the control character {banned.group()!r}")
     return value
 
 
 def check_bool(argument: str, value: Any) -> bool:
-    """A real bool: ``"false"`` and None must not pass for one."""
+    """Check a bool. ``"false"`` and None are refused."""
     if not isinstance(value, bool):
         refuse(argument, f"must be True or False, not {type(value).__name__}")
     return value
 
 
 def check_int(argument: str, value: Any, *, least: int, most: int = 2**63 - 1) -> int:
-    """An int (not a bool) between ``least`` and ``most``."""
+    """Check an int (not a bool) between ``least`` and ``most``."""
     if isinstance(value, bool) or not isinstance(value, int):
         refuse(argument, f"must be an int, not {type(value).__name__}")
     if not least <= value <= most:
@@ -77,7 +77,7 @@ def check_int(argument: str, value: Any, *, least: int, most: int = 2**63 - 1) -
 
 
 def check_seconds(argument: str, value: Any, *, zero: bool = True) -> float:
-    """A finite number of seconds, not negative."""
+    """Check a finite number of seconds that is not negative. Zero is refused if ``zero`` is False."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         refuse(argument, f"must be a number of seconds, not {type(value).__name__}")
     if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
@@ -86,7 +86,7 @@ def check_seconds(argument: str, value: Any, *, zero: bool = True) -> float:
 
 
 def check_enum(argument: str, value: Any, kind: type[_E]) -> _E:
-    """A member of ``kind``, or its value."""
+    """Check a member of ``kind`` or its value, and return the member."""
     try:
         return kind(value)
     except ValueError:
@@ -94,10 +94,10 @@ def check_enum(argument: str, value: Any, kind: type[_E]) -> _E:
 
 
 def check_repo_path(value: Any, argument: str = "repo") -> str:
-    """A full path as the host shows it: ``acme/widgets``, on GitLab also ``acme/platform/widgets``."""
+    """Check a full path as the host shows it: ``acme/widgets``, on GitLab also ``acme/platform/widgets``."""
     path = check_text(argument, value, empty=False, limit=1000)
     if "://" in path or re.match(r"[^/\s]+@[^/\s]+:", path):
-        refuse(argument, "is a URL; give the full path alone, such as acme/widgets")
+        refuse(argument, "is a URL; give only the full path, such as acme/widgets")
     if path.startswith("/") or path.endswith("/"):
         refuse(argument, f"is {_shown(path)}; it must not begin or end with a slash")
     parts = path.split("/")
@@ -110,13 +110,14 @@ def check_repo_path(value: Any, argument: str = "repo") -> str:
             refuse(argument, f"is {_shown(path)}; the part {_shown(part)} is not allowed")
         if re.search(r"[^\w.\-+]", part) or len(part.encode()) > 200:
             refuse(
-                argument, f"is {_shown(path)}; a part holds letters, digits, '.', '_', '-' and '+', 200 bytes at most"
+                argument,
+                f"is {_shown(path)}; a part has letters, digits, '.', '_', '-' and '+', and at most 200 bytes",
             )
     return path
 
 
 def check_sha(argument: str, value: Any) -> str:
-    """A full commit sha: 40 or 64 hexadecimal digits, returned in lower case."""
+    """Check a full commit sha, which has 40 or 64 hexadecimal digits, and return it in lower case."""
     text = check_text(argument, value)
     if not _SHA.match(text.lower()):
         refuse(argument, f"is {_shown(text)}; a full sha has 40 or 64 hexadecimal digits")
@@ -124,23 +125,23 @@ def check_sha(argument: str, value: Any) -> str:
 
 
 def is_sha(value: str) -> bool:
-    """Whether ``value`` reads as a full commit sha."""
+    """Report whether ``value`` has the form of a full commit sha."""
     return bool(_SHA.match(value.lower()))
 
 
 def check_branch(argument: str, value: Any) -> str:
-    """A branch name as ``git check-ref-format --branch`` takes it (https://git-scm.com/docs/git-check-ref-format).
+    """Check a branch name as ``git check-ref-format --branch`` does (https://git-scm.com/docs/git-check-ref-format).
 
-    Also refused, since a host or Git would read them as something else: names that look like a full sha, that begin
-    with ``refs/``, and ``HEAD``.
+    It also refuses ``HEAD``, names that begin with ``refs/``, and names that look like a full sha. A host or Git would
+    interpret them as something else.
     """
     name = check_text(argument, value, empty=False)
     if len(name.encode()) > _MAX_NAME:
         refuse(argument, f"has {len(name.encode())} bytes; a branch name has at most {_MAX_NAME}")
     if name.startswith("refs/"):
-        refuse(argument, f"is {_shown(name)}; give the bare branch name, without refs/heads/")
+        refuse(argument, f"is {_shown(name)}; give the branch name without refs/heads/")
     if is_sha(name) or name in ("HEAD", "@"):
-        refuse(argument, f"is {_shown(name)}; Git would not read it as a branch name")
+        refuse(argument, f"is {_shown(name)}; Git would not interpret it as a branch name")
     if (
         name.startswith("-")
         or name.endswith((".", "/"))
@@ -149,34 +150,34 @@ def check_branch(argument: str, value: Any) -> str:
         or re.search(r"[ ~^:?*\[\\]", name)
         or any(not part or part.startswith(".") or part.endswith(".lock") for part in name.split("/"))
     ):
-        refuse(argument, f"is {_shown(name)}, which git check-ref-format refuses as a branch name")
+        refuse(argument, f"is {_shown(name)}, which is not a valid branch name (git check-ref-format)")
     return name
 
 
 def check_pull_request_branch(argument: str, value: Any) -> str:
-    """A branch of the same repository: ``owner:branch`` names a fork, and forks are not in scope."""
+    """Check the name of a branch in the same repository. ``owner:branch``, which names a fork, is refused."""
     if isinstance(value, str) and ":" in value:
         refuse(argument, f"is {_shown(value)}; pull requests from forks (owner:branch) are not supported")
     return check_branch(argument, value)
 
 
 def check_source(argument: str, value: Any) -> str:
-    """A branch name or a full commit sha (lower-cased)."""
+    """Check a branch name or a full commit sha. A sha is returned in lower case."""
     if isinstance(value, str) and is_sha(value):
         return value.lower()
     return check_branch(argument, value)
 
 
 def check_file_path(argument: str, value: Any) -> str:
-    """A path inside a repository: relative, with ``/``, without ``.``, ``..``, ``.git`` or an empty part."""
+    """Check a path inside a repository: relative, with ``/``, without ``.``, ``..``, ``.git`` or an empty part."""
     path = check_text(argument, value, empty=False, limit=4096)
     if path.startswith("/") or path.endswith("/") or "\\" in path:
-        refuse(argument, f"is {_shown(path)}; it must be relative to the repository, with / between its parts")
+        refuse(argument, f"is {_shown(path)}; it must be relative to the repository's root, with / between its parts")
     for part in path.split("/"):
         if part in ("", ".", ".."):
             refuse(argument, f"is {_shown(path)}; an empty part, '.' and '..' are not allowed")
         if _is_dot_git(part):
-            refuse(argument, f"is {_shown(path)}; Git keeps .git to itself")
+            refuse(argument, f"is {_shown(path)}; Git reserves .git")
         if len(part.encode()) > 255:
             refuse(argument, f"is {_shown(path)}; a part has at most 255 bytes")
     return path

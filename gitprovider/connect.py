@@ -1,13 +1,13 @@
-"""Builds a provider from a name, arguments and the environment, and decides which host a token may go to.
+"""Build a provider from a name, arguments and the environment, and decide which host a token may be sent to.
 
-A token from the environment has one home, compared by exact name and port:
+Each token from the environment is bound to one host. The host's name and port must match exactly.
 
-* ``GITHUB_TOKEN``: github.com; where ``GH_HOST`` is set, that host instead.
-* ``GITLAB_TOKEN``: gitlab.com; where ``CI_SERVER_URL`` is set, that host instead.
-* ``GITPROVIDER_TOKEN``: the host in ``GITPROVIDER_URL``; where that is not set, the host given as ``url=``. It goes
-  before the other two, being named for this library. A repository's URL is data and gives it no home.
+* ``GITHUB_TOKEN``: github.com, or the host in ``GH_HOST`` if that is set.
+* ``GITLAB_TOKEN``: gitlab.com, or the host in ``CI_SERVER_URL`` if that is set.
+* ``GITPROVIDER_TOKEN``: the host in ``GITPROVIDER_URL``, or the host given as ``url=`` if that is not set. It takes
+  precedence over the other two. A repository's URL is data and never binds it.
 
-A host's SDK is loaded when a provider for that host is asked for.
+A host's SDK is loaded when a provider for that host is built.
 """
 
 from __future__ import annotations
@@ -36,13 +36,15 @@ PROVIDERS = ("local", "github", "gitlab")
 
 @dataclass(frozen=True, slots=True)
 class _Host:
-    """How a kind of host is reached.
+    """How to build a provider for one kind of host.
 
     Attributes:
-        module, build: where its provider is, and the extra or package that it needs.
-        public: the host that is meant without a setting; ``variable`` may name another.
-        token: the variable whose token goes there.
-        options: the arguments of ``connect`` that its provider has.
+        module, build: the module and the name of the provider's class.
+        needs: the extra or package that it needs.
+        options: the arguments of ``connect`` that the provider has.
+        public: the address of the default host.
+        variable: the environment variable that names another host.
+        token: the environment variable of the token that is bound to this host.
     """
 
     module: str
@@ -84,21 +86,21 @@ def connect(
     on_event: Hook | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Provider:
-    """Build a provider. No request is sent; whoever builds it closes it.
+    """Build a provider. No request is sent. The caller closes the provider.
 
     Args:
         name: ``local``, ``github`` or ``gitlab``.
-        root: local: the folder that the forge lives in; otherwise ``GITPROVIDER_ROOT``.
-        url: the host, such as ``https://git.example.org``; otherwise ``GITPROVIDER_URL``, ``GH_HOST`` or
-            ``CI_SERVER_URL``, and at last github.com or gitlab.com.
-        token: the credential for exactly this host; otherwise the environment's, by the rule above.
-        timeout, verify, retry, allow_http, obey_rate_limit, settle, on_event: as the provider's own constructor has
-            them; None leaves its default. One that the provider does not have is refused.
-        environ: read instead of ``os.environ``.
+        root: local: the folder of the forge; ``GITPROVIDER_ROOT`` by default.
+        url: the host, such as ``https://git.example.org``. The default is ``GITPROVIDER_URL``, then ``GH_HOST`` or
+            ``CI_SERVER_URL``, then github.com or gitlab.com.
+        token: the credential for this host. The default is the token in the environment that is bound to this host.
+        timeout, verify, retry, allow_http, obey_rate_limit, settle, on_event: arguments of the provider's constructor;
+            None leaves its default. An argument that the provider does not have is refused.
+        environ: a mapping to read instead of ``os.environ``.
 
     Raises:
         InvalidRequestError: an argument or a variable is wrong or missing, or a package is not installed.
-        AuthenticationError: no token is given, and none in the environment is at home on this host.
+        AuthenticationError: no token is given, and no token in the environment is bound to this host.
     """
     host = _HOSTS.get(name) if isinstance(name, str) else None
     if host is None:
@@ -119,13 +121,13 @@ def connect(
     if name == "local":
         for argument, value in (("url", url), ("token", token)):
             if value is not None:
-                refuse(argument, "is for github and gitlab; the local forge has a root")
+                refuse(argument, "is for github and gitlab; the local forge takes root")
         provider: Provider = _load(name)(_root(root, environ), **options)
         return provider
     if root is not None:
-        refuse("root", f"is for the local forge; {name} has a url")
+        refuse("root", f"is for the local forge; {name} takes url")
     found = _attempt(_destination, name, url, [token], environ)
-    # No frame of a traceback from here on names the token, or the environment that may hold others.
+    # From here on, no frame of a traceback refers to the token or to the environment, which may contain other tokens.
     token = environ = None
     if isinstance(found, GitProviderError):
         raise found
@@ -145,21 +147,21 @@ def connect_repo(
 ) -> tuple[Provider, str]:
     """Build the provider for a repository's URL, and return it with the repository's full path.
 
-    The host is recognised exactly: github.com, gitlab.com, the one in ``GH_HOST``, the one in ``CI_SERVER_URL``, and
-    those in ``hosts``. The connection goes to the host as it was configured, never to what the URL spelled. A file URL
-    or an absolute path is a repository of the local forge that holds it.
+    The known hosts are github.com, gitlab.com, the one in ``GH_HOST``, the one in ``CI_SERVER_URL``, and those in
+    ``hosts``. The URL's host must match one of them exactly. The provider connects to the host as configured, never to
+    the address in the URL. A file URL or an absolute path names a repository of a local forge.
 
     Args:
-        url: as :func:`parse_repo_url` takes it.
-        hosts: further hosts, such as ``{"git.example.org": "gitlab"}``. A key may have a port and a path
-            (``git.example.org:8443/gitlab``) or be a URL. It says what the host is, and opens it to no token.
-        environ: read instead of ``os.environ``.
-        timeout, on_event: as :func:`connect` has them.
-        verify, retry, allow_http: for a host that is reached by network; a local forge has no use for them.
+        url: a URL that :func:`parse_repo_url` accepts.
+        hosts: additional hosts, such as ``{"git.example.org": "gitlab"}``. A key may have a port and a path
+            (``git.example.org:8443/gitlab``) or be a URL. It states the kind of host and binds no token to it.
+        environ: a mapping to read instead of ``os.environ``.
+        timeout, on_event: as for :func:`connect`.
+        verify, retry, allow_http: as for :func:`connect`. They are ignored for a local forge.
 
     Raises:
         InvalidRequestError: the URL is wrong, or its host is not known.
-        AuthenticationError: no token in the environment is at home on this host.
+        AuthenticationError: no token in the environment is bound to this host.
     """
     place = parse_repo_url(url)
     if place.scheme == "file":
@@ -171,12 +173,12 @@ def connect_repo(
     environ = None
     if isinstance(found, GitProviderError):
         raise found
-    name, server, held, path = found
-    return _remote(name, server, held, options), path
+    name, server, token, path = found
+    return _remote(name, server, token, options), path
 
 
 def _attempt(decide: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T | GitProviderError:
-    """What ``decide`` returns, or the error that it raises, without the frames that saw the environment."""
+    """Return the result of ``decide``, or the error that it raises without the frames that refer to the environment."""
     try:
         return decide(*args, **kwargs)
     except GitProviderError as exc:
@@ -186,7 +188,7 @@ def _attempt(decide: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _
 def _destination(
     name: str, url: str | None, given: list[str | None], environ: Mapping[str, str] | None
 ) -> tuple[str, Server, list[str]]:
-    """The host's kind and address, and its token in a list, for the constructor to take it out of."""
+    """Return the host's kind, its address, and its token in a list, which the constructor's call empties."""
     env = os.environ if environ is None else environ
     host, token = _HOSTS[name], given.pop()
     server = _server(host, url, env)
@@ -198,24 +200,24 @@ def _destination(
 def _recognised(
     place: RepoUrl, hosts: Mapping[str, str], environ: Mapping[str, str] | None
 ) -> tuple[str, Server, list[str], str]:
-    """The host that a repository is on, by its exact name and port, its token, and the repository's path there."""
+    """Return the kind and address of the repository's host, its token in a list, and the repository's path there."""
     env = os.environ if environ is None else environ
-    for name, server in _known(hosts, env):
+    for name, server in _known_hosts(hosts, env):
         if server.key != place.server.key or not f"/{place.path}".startswith(f"{server.base}/"):
             continue
         path = check_repo_path(f"/{place.path}".removeprefix(f"{server.base}/"), "url")
         if name == "github" and path.count("/") != 1:
-            refuse("url", "names more than an owner and a repository, which is all that a GitHub path has")
+            refuse("url", "has more parts than an owner and a repository, which is all that a GitHub path has")
         return name, server, [_token(_HOSTS[name], server, env, named=False)], path
     raise InvalidRequestError(
         f"url: is on {place.server.netloc}, which is not a known host",
         argument="url",
-        hint="known are github.com, gitlab.com, GH_HOST, CI_SERVER_URL and those given as hosts=",
+        hint="known hosts are github.com, gitlab.com, those in GH_HOST and CI_SERVER_URL, and those given as hosts=",
     )
 
 
-def _known(hosts: Mapping[str, str], env: Mapping[str, str]) -> Iterator[tuple[str, Server]]:
-    """Every known host; the longest base path first, so that a host below a path is not taken for its parent."""
+def _known_hosts(hosts: Mapping[str, str], env: Mapping[str, str]) -> Iterator[tuple[str, Server]]:
+    """Yield every known host, those with the longest base path first. A host below a path comes before its parent."""
     known = []
     for written, name in hosts.items():
         if name not in ("github", "gitlab"):
@@ -234,50 +236,51 @@ def _server(host: _Host, url: str | None, env: Mapping[str, str]) -> Server:
         return _parsed(host, "url", url)
     if env.get("GITPROVIDER_URL"):
         return _parsed(host, "GITPROVIDER_URL", env["GITPROVIDER_URL"])
-    return _home(host, env)
+    return _bound_host(host, env)
 
 
-def _home(host: _Host, env: Mapping[str, str]) -> Server:
+def _bound_host(host: _Host, env: Mapping[str, str]) -> Server:
+    """The host that the environment's token of this kind is bound to."""
     named = env.get(host.variable)
     return _parsed(host, host.variable, named) if named else parse_server("url", host.public)
 
 
 def _parsed(host: _Host, argument: str, value: str) -> Server:
     server = parse_server(argument, value)
-    # The API's own address is github.com as well: a token for one is a token for the other.
+    # The API's own address means github.com too: a token for one is a token for the other.
     if host is _HOSTS["github"] and server.key == ("https", "api.github.com", 443):
         return parse_server("url", host.public)
     return server
 
 
 def _token(host: _Host, server: Server, env: Mapping[str, str], *, named: bool) -> str:
-    """The environment's token for ``server``; ``named`` is whether the caller chose that host by ``url=``."""
-    ours, bound = env.get("GITPROVIDER_TOKEN"), env.get("GITPROVIDER_URL")
-    if ours and (server.key == _parsed(host, "GITPROVIDER_URL", bound).key if bound else named):
+    """Return the environment's token for ``server``. ``named``: whether the caller chose that host with ``url=``."""
+    ours, url = env.get("GITPROVIDER_TOKEN"), env.get("GITPROVIDER_URL")
+    if ours and (server.key == _parsed(host, "GITPROVIDER_URL", url).key if url else named):
         return ours
     theirs = env.get(host.token)
-    home = _home(host, env)
-    if theirs and server.key == home.key:
+    bound = _bound_host(host, env)
+    if theirs and server.key == bound.key:
         return theirs
-    raise AuthenticationError(f"no token for {server.netloc}", hint=_why(host, server, home, env))
+    raise AuthenticationError(f"no token for {server.netloc}", hint=_no_token_hint(host, server, bound, env))
 
 
-def _why(host: _Host, server: Server, home: Server, env: Mapping[str, str]) -> str:
-    advice = f"set {host.token}" if server.key == home.key else "set GITPROVIDER_TOKEN and GITPROVIDER_URL"
-    kept = []
+def _no_token_hint(host: _Host, server: Server, bound: Server, env: Mapping[str, str]) -> str:
+    advice = f"set {host.token}" if server.key == bound.key else "set GITPROVIDER_TOKEN and GITPROVIDER_URL"
+    bindings = []
     if env.get(host.token):
-        kept.append(f"{host.token} goes to {home.netloc} alone")
+        bindings.append(f"{host.token} is only sent to {bound.netloc}")
     if env.get("GITPROVIDER_TOKEN"):
-        kept.append("GITPROVIDER_TOKEN goes to the host in GITPROVIDER_URL alone")
-    return "; ".join([*kept, f"{advice} (in Python, token= will do)"])
+        bindings.append("GITPROVIDER_TOKEN is only sent to the host in GITPROVIDER_URL")
+    return "; ".join([*bindings, f"{advice} (or pass token= in Python)"])
 
 
-def _remote(name: str, server: Server, held: list[str], options: Mapping[str, Any]) -> Provider:
+def _remote(name: str, server: Server, token: list[str], options: Mapping[str, Any]) -> Provider:
     provider: Provider
     if name == "github":
-        provider = _load(name)(held.pop(), base_url=server.url, **options)
+        provider = _load(name)(token.pop(), base_url=server.url, **options)
     else:
-        provider = _load(name)(server.url, private_token=held.pop(), **options)
+        provider = _load(name)(server.url, private_token=token.pop(), **options)
     return provider
 
 
@@ -304,12 +307,12 @@ def _root(root: str | os.PathLike[str] | None, environ: Mapping[str, str] | None
 
 
 def _forge_of(directory: str) -> tuple[Path, str]:
-    """The root of the local forge that holds the repository in ``directory``, and the repository's path there."""
-    # Git takes a bare repository's path with and without .git.
+    """Return the root of the local forge that has the repository in ``directory``, and the repository's path there."""
+    # Git accepts a bare repository's path with and without .git.
     place = Path(directory)
     whole = place if place.exists() else place.with_name(f"{place.name}.git")
     try:
         found: tuple[Path, str] = _load("local", "locate")(whole)
         return found
     except NotFoundError:
-        raise InvalidRequestError("url: is no repository of a local forge", argument="url") from None
+        raise InvalidRequestError("url: is not a repository of a local forge", argument="url") from None

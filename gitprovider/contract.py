@@ -1,4 +1,4 @@
-"""The contract. These docstrings are the specification; the suite in ``gitprovider.testing`` holds providers to it."""
+"""The contract. Its docstrings are the specification, and the suite in ``gitprovider.testing`` tests it."""
 
 from __future__ import annotations
 
@@ -26,31 +26,33 @@ class GitProviderContract(Protocol):
 
     ``repo`` is the full path as the host shows it: ``acme/widgets``, on GitLab also ``acme/platform/widgets``.
 
-    A read (``get_repo``, ``list_branches``) survives transient failures: it is tried up to four times, unless the
-    provider was told otherwise. A mutation is sent once. When it fails, the error's ``outcome`` says whether it took
-    effect, ``completed`` what was done, and ``intent`` lets :func:`gitprovider.resolve` find out.
+    A read (``get_repo``, ``list_branches``) is retried on transient failures: four attempts by default. A mutation is
+    sent once. When a mutation fails, the error's ``outcome`` says whether it took effect, ``completed`` lists the
+    steps that were done, and :func:`gitprovider.resolve` reads the host to find out more from ``intent``.
 
-    Besides the errors that each operation names, every operation may raise:
+    Every operation may raise these errors besides its own:
 
-    * InvalidRequestError: an argument is wrong; found before any request, unless only the host can know.
-    * UnsupportedOptionError: this host cannot honour an option; found before any request.
-    * AuthenticationError (401), PermissionDeniedError (403), RateLimitedError (429, GitHub's 403 of that meaning).
+    * InvalidRequestError: an argument is wrong. It is raised before any request, unless only the host can know.
+    * UnsupportedOptionError: this host cannot honour an option. It is raised before any request.
+    * AuthenticationError (401), PermissionDeniedError (403), RateLimitedError (429, or GitHub's rate-limit 403).
     * RepoMovedError: the repository has another path now (any 3xx; GitLab: 405 on a write).
-    * ProviderUnavailableError: 5xx, timeout, connection refused, reset or cut. A mutation's outcome is UNKNOWN when
-      the effect step had been sent, unless it certainly never reached the host.
-    * UnexpectedResponseError: HTML, cut JSON, missing fields. A mutation's outcome is UNKNOWN at the effect step.
+    * ProviderUnavailableError: 5xx, timeout, connection refused, reset or cut. A mutation's outcome is UNKNOWN if the
+      effect step was sent, unless the request certainly never reached the host.
+    * UnexpectedResponseError: HTML, truncated JSON or missing fields. A mutation's outcome is UNKNOWN if this was the
+      response to the effect step.
     """
 
     def get_repo(self, repo: str) -> Repo:
-        """Read a repository.
+        """Return a repository.
 
-        A repository that was renamed is read at its new place: the value's ``path`` is the new one.
+        If the repository was renamed, it is read at its new path, and ``path`` of the value is the new path.
 
         Args:
             repo: the full path.
 
         Raises:
-            NotFoundError: there is none, or this credential may not see it; hosts do not tell these apart.
+            NotFoundError: the repository does not exist, or this credential may not see it. Hosts do not distinguish
+                the two.
             RetryCancelledError: the event of ``cancel_on`` was set during a wait.
 
         GitHub: ``GET /repos/{owner}/{repo}`` (https://docs.github.com/rest/repos/repos#get-a-repository).
@@ -59,10 +61,10 @@ class GitProviderContract(Protocol):
         ...
 
     def list_branches(self, repo: str) -> list[Branch]:
-        """List every branch, sorted by name (code points), each once. Empty for an empty repository.
+        """Return every branch once, sorted by name (code points). The list is empty for an empty repository.
 
-        Pages of 100 are read one after another; a failure repeats the page that failed. A page that is short before
-        the last, comes twice, or is no list, is an error, never a shorter result.
+        Pages of 100 are read one after another. If a page fails, only that page is read again. A page that is short
+        but not the last, a repeated page, or a body that is not a list is an error, never a shorter result.
 
         Raises:
             NotFoundError: no such repository.
@@ -82,21 +84,21 @@ class GitProviderContract(Protocol):
         visibility: Visibility = Visibility.PRIVATE,
         auto_init: bool = False,
     ) -> Repo:
-        """Create a repository. Its effect step is the create request.
+        """Create a repository and return it. The effect step is the create request.
 
         Args:
-            repo: the full path; the namespace must exist (local: it is made).
+            repo: the full path. The namespace must exist (local: it is created).
             description: one line.
             visibility: PUBLIC, PRIVATE or INTERNAL (GitHub: INTERNAL is unsupported on github.com's own API;
                 GitLab: unsupported on gitlab.com, which has disabled it).
-            auto_init: make a first commit with a README on the default branch. On hosts where that is done in the
-                background the branch may appear moments later.
+            auto_init: create a first commit with a README on the default branch. A host may do this in the background;
+                the branch then appears moments later.
 
         Raises:
-            AlreadyExistsError: the path is taken; ``existing`` is that Repo when it can be seen.
-            NotFoundError: no such namespace, or this credential may not see it.
-            PermissionDeniedError: not allowed to create there, or the plan or a policy forbids the visibility.
-            InvalidRequestError: a name that the host would refuse or quietly change.
+            AlreadyExistsError: the path is taken. ``existing`` is that Repo if this credential may see it.
+            NotFoundError: the namespace does not exist, or this credential may not see it.
+            PermissionDeniedError: the credential may not create there, or the plan or a policy forbids the visibility.
+            InvalidRequestError: the host would refuse the name or silently change it.
 
         GitHub: ``POST /orgs/{org}/repos`` or ``POST /user/repos``
         (https://docs.github.com/rest/repos/repos#create-an-organization-repository).
@@ -105,16 +107,16 @@ class GitProviderContract(Protocol):
         ...
 
     def create_branch(self, repo: str, name: str, *, source: str) -> Branch:
-        """Create a branch. Its effect step is the create request; an existing branch is never moved.
+        """Create a branch and return it. The effect step is the create request. An existing branch is never moved.
 
         Args:
-            name: the bare name, such as ``feature/login``.
+            name: the branch name without ``refs/heads/``, such as ``feature/login``.
             source: the name of an existing branch, whose head is read first, or a full commit sha.
 
         Raises:
-            AlreadyExistsError: ``existing`` is that Branch.
+            AlreadyExistsError: the branch exists. ``existing`` is that Branch.
             NotFoundError: no such repository, no such source branch or commit, or the repository is empty.
-            ConflictError: a branch is in the way whose name is a path prefix (``release`` and ``release/1``).
+            ConflictError: one name is a path prefix of another branch's (``release`` and ``release/1``).
             PermissionDeniedError: a rule forbids the name.
 
         GitHub: ``POST /repos/{owner}/{repo}/git/refs`` (https://docs.github.com/rest/git/refs#create-a-reference).
@@ -124,21 +126,21 @@ class GitProviderContract(Protocol):
         ...
 
     def protect_branch(self, repo: str, branch: str, rules: BranchProtection = BranchProtection()) -> BranchProtection:
-        """Protect a branch at least as much as ``rules``, and return what now holds on the host.
+        """Protect a branch at least as much as ``rules``, and return the protection that is now in force.
 
-        ``rules`` is a floor: what holds is read first, the stricter of both is taken for every field, and settings
-        that this library does not model are kept. A failed read stops the call before the write. The host's answer is
-        compared with what was asked.
+        ``rules`` is a minimum. The current protection is read first, and each field is set to the stricter of the two
+        values. Settings that this library does not model are kept. If the read fails, nothing is written. The host's
+        response is compared with the request.
 
-        GitLab, where a rule of its Free tier cannot be changed in place: a bridge rule keeps the branch protected
-        while the old rule is made anew; a failure in between leaves at least what held.
+        GitLab: a rule on the Free tier cannot be changed in place. A temporary bridge rule keeps the branch protected
+        while the rule is replaced. A failure in between never leaves the branch less protected than before.
 
         Raises:
             NotFoundError: no such repository or branch.
-            ConflictError: another rule, which this call may not change, makes the branch laxer than asked; or what
-                holds cannot be read. Nothing was changed.
-            PermissionDeniedError: needs administration rights (GitLab: Maintainer), or the plan has no protection.
-                With outcome PARTIAL: the host took the write and holds less than was asked.
+            ConflictError: another rule, which this call may not change, makes the branch less protected than
+                requested; or the current protection cannot be read. Nothing was changed.
+            PermissionDeniedError: administration rights are needed (GitLab: Maintainer), or the plan has no
+                protection. With outcome PARTIAL: the host accepted the write but protects less than requested.
 
         GitHub: ``PUT /repos/{owner}/{repo}/branches/{branch}/protection``
         (https://docs.github.com/rest/branches/branch-protection#update-branch-protection).
@@ -157,30 +159,30 @@ class GitProviderContract(Protocol):
         author: Author | None = None,
         expected_head: str | None = None,
     ) -> Commit:
-        """Commit all changes at once. Its effect step is the move of the branch, which is never forced.
+        """Commit all changes at once and return the commit. The effect step moves the branch, never by force.
 
-        Content is written byte for byte. Changes that change nothing return the head (as a Commit with the head's
-        own message and parent where the host gives them), without an empty commit. In an empty repository this makes
-        the first commit, on the default branch. On GitHub, whose Git data API refuses an empty repository, several
-        files take a seed commit of one of them and then the rest. On GitLab, which sets no mode there, executable files
-        take a second commit.
+        Content is written byte for byte. If the changes have no effect, no commit is made and the branch's head is
+        returned, with its own message and parent where the host gives them. In an empty repository this makes the first
+        commit, on the default branch. There, GitHub needs two commits for several files, because its Git data API
+        refuses an empty repository: a seed commit of one file, then the rest. GitLab needs a second commit there for
+        executable files, because the first cannot set a mode.
 
         Args:
             branch: an existing branch; in an empty repository the default branch.
-            changes: at least one; a path at most once; 25 MB a file and 50 MB a call at most. All are checked, and
-                files named by path are read, before any request.
+            changes: at least one change, each path at most once, at most 25 MB per file and 50 MB per call. All changes
+                are checked, and files given by path are read, before any request.
             message: not empty.
-            author: None leaves it to the host, which takes the credential's user.
+            author: None leaves the author to the host, which uses the credential's user.
             expected_head: the full sha that the branch must be at.
 
         Raises:
-            NotFoundError: no such repository; the branch does not exist in a repository that has commits.
-            HeadMovedError: the branch is not at ``expected_head``, or moved while the commit was made. GitLab has no
-                compare-and-set on a branch: there the new commit's parent is compared with the head read before, and
-                a difference is HeadMovedError with outcome PARTIAL and the commit in ``completed``.
-            InvalidRequestError: deleting or moving what is not there; moving onto an existing path; a file below a
-                file or in place of a directory; a symbolic link or submodule at a touched path; in an empty
-                repository, another branch than the default one, or anything but PutFile.
+            NotFoundError: no such repository, or no such branch in a repository that has commits.
+            HeadMovedError: the branch is not at ``expected_head``, or it moved while the commit was made. GitLab has no
+                compare-and-set on a branch. There, the new commit's parent is compared with the head read before. If
+                they differ, the outcome is PARTIAL and ``completed`` has the commit.
+            InvalidRequestError: a change deletes or moves a path that does not exist, moves onto an existing path, puts
+                a file below a file or in place of a directory, or touches a symbolic link or submodule. In an empty
+                repository: the branch is not the default branch, or a change is not a PutFile.
             PermissionDeniedError: the branch is protected against direct commits.
 
         GitHub: ``POST /repos/{owner}/{repo}/git/trees``, ``…/git/commits``, ``PATCH …/git/refs/heads/{branch}``
@@ -202,22 +204,23 @@ class GitProviderContract(Protocol):
         labels: Sequence[str] = (),
         reviewers: Sequence[str] = (),
     ) -> PullRequest:
-        """Open a pull request between two branches of the repository. Its effect step is the create request.
+        """Open a pull request between two branches of the repository. The effect step is the create request.
 
         Args:
-            source_branch, target_branch: two existing, different branches; ``owner:branch`` is refused.
+            source_branch, target_branch: two different, existing branches. ``owner:branch`` is refused.
             title: one line of at most 255 characters.
             description: Markdown.
             draft: open it as a draft.
-            labels: names; a host makes those that do not exist.
-            reviewers: user names whose review is requested.
+            labels: label names. The host creates those that do not exist.
+            reviewers: user names to request a review from.
 
         Raises:
-            AlreadyExistsError: one is open between these branches; ``existing`` is that PullRequest.
+            AlreadyExistsError: a pull request is open between these branches. ``existing`` is that PullRequest.
             NotFoundError: no such repository, source branch or target branch.
-            ConflictError: there is nothing to merge: no commits between the branches (GitHub, local; GitLab opens it).
-            PermissionDeniedError: the plan has no drafts; the credential may not open pull requests.
-            Any error with outcome PARTIAL: the pull request was made, in ``completed``, and a label or reviewer not.
+            ConflictError: there are no commits between the branches (GitHub, local; GitLab opens it anyway).
+            PermissionDeniedError: the plan has no drafts, or the credential may not open pull requests.
+            Any error with outcome PARTIAL: the pull request was opened and is in ``completed``, but a label or reviewer
+                was not set.
 
         GitHub: ``POST /repos/{owner}/{repo}/pulls`` (https://docs.github.com/rest/pulls/pulls#create-a-pull-request).
         GitLab: ``POST /projects/:id/merge_requests`` (https://docs.gitlab.com/api/merge_requests/#create-mr).
@@ -235,28 +238,30 @@ class GitProviderContract(Protocol):
         delete_source_branch: bool = False,
         timeout: float = 30.0,
     ) -> MergeResult:
-        """Merge a pull request at a known head. Its effect step is the merge request, sent once with that head's sha.
+        """Merge a pull request at a known head. The effect step is the merge request, sent once with that head's sha.
 
-        Already merged at that head is success, with ``already_merged=True``. Success is reported only when the host
-        says merged.
+        If the pull request is already merged at that head, the call succeeds with ``already_merged=True``. Success is
+        reported only if the host says that the pull request is merged.
 
         Args:
-            number: the number people see (GitLab: iid).
-            method: MERGE makes a merge commit, SQUASH one commit, REBASE none of its own.
-            expected_head: the full sha that the source branch must be at; None takes the head read just before.
-            message: the message of the merge or squash commit; with REBASE, which makes none, InvalidRequestError.
-            delete_source_branch: afterwards, in the same repository only, and only while the branch still is at the
-                merged head.
-            timeout: how many seconds to wait, reading only, while the host computes whether it can be merged.
+            number: the number shown to users (GitLab: iid).
+            method: MERGE creates a merge commit, SQUASH one commit, REBASE no commit of its own.
+            expected_head: the full sha that the source branch must be at. None uses the head read just before the
+                merge.
+            message: the message of the merge or squash commit. It is refused with REBASE, which makes no commit.
+            delete_source_branch: delete the source branch after the merge. It is deleted only if it is in the same
+                repository and still at the merged head.
+            timeout: seconds to wait, by reading only, while the host computes whether the pull request can be merged.
 
         Raises:
             NotFoundError: no such repository or pull request.
             HeadMovedError: the source branch is not at ``expected_head``.
             NotMergeableError: ``reason`` is CONFLICT, CHECKS, REVIEWS, DRAFT, BEHIND, CLOSED, METHOD (the
-                repository's settings contradict the method), POLICY, PENDING (still computing; or, with outcome
-                UNKNOWN, accepted and not merged in time) or UNKNOWN.
-            PermissionDeniedError: may not merge into the target branch.
-            Any error with outcome PARTIAL: merged, with the MergeResult in ``completed``, and the source branch stays.
+                repository's settings forbid the method), POLICY, PENDING (the host is still computing; or, with
+                outcome UNKNOWN, it accepted the merge and did not finish in time) or UNKNOWN.
+            PermissionDeniedError: the credential may not merge into the target branch.
+            Any error with outcome PARTIAL: the merge is done, the MergeResult is in ``completed``, and the source
+                branch was not deleted.
 
         GitHub: ``PUT /repos/{owner}/{repo}/pulls/{number}/merge``
         (https://docs.github.com/rest/pulls/pulls#merge-a-pull-request).
@@ -267,14 +272,17 @@ class GitProviderContract(Protocol):
 
 
 class TreeEntry(NamedTuple):
-    """What is at a path: the object's sha, and Git's mode (``100644``, ``100755``, ``120000``, ``160000``)."""
+    """An entry of a Git tree: the object's sha and its mode (``100644``, ``100755``, ``120000``, ``160000``)."""
 
     sha: str
     mode: str
 
 
 class HostState(Protocol):
-    """Reads of a host's present state. None of them is retried; each raises what the contract's reads raise."""
+    """Reads of a host's current state, which ``resolve`` and the ``ensure_`` functions need.
+
+    The reads are not retried. Each raises the same errors as the contract's reads, besides those it names.
+    """
 
     @property
     def name(self) -> str:
@@ -283,11 +291,11 @@ class HostState(Protocol):
 
     @property
     def settle(self) -> float:
-        """Seconds after which a request whose answer was lost can no longer take effect."""
+        """Seconds after which a request whose response was lost can no longer take effect."""
         ...
 
     def head(self, repo: str, branch: str) -> str:
-        """The sha of the branch's head.
+        """Return the sha of the branch's head.
 
         Raises:
             NotFoundError: no such repository or branch, or the repository is empty.
@@ -295,7 +303,7 @@ class HostState(Protocol):
         ...
 
     def contains(self, repo: str, sha: str, branch: str) -> bool:
-        """Whether the commit ``sha`` is reachable from the branch's head. An unknown commit is not.
+        """Report whether the commit ``sha`` is reachable from the branch's head. False if the commit does not exist.
 
         Raises:
             NotFoundError: no such repository or branch.
@@ -303,7 +311,7 @@ class HostState(Protocol):
         ...
 
     def commit(self, repo: str, sha: str) -> Commit:
-        """A commit by its sha; ``branch`` of the value is empty.
+        """Return a commit by its sha. ``branch`` of the value is empty.
 
         Raises:
             NotFoundError: no such repository or commit.
@@ -311,7 +319,7 @@ class HostState(Protocol):
         ...
 
     def tree(self, repo: str, sha: str) -> Mapping[str, TreeEntry]:
-        """Every file of a commit's tree, by path; directories are not listed.
+        """Return every file of a commit's tree by its path. Directories are not listed.
 
         Raises:
             NotFoundError: no such repository or commit.
@@ -319,22 +327,26 @@ class HostState(Protocol):
         ...
 
     def protection(self, repo: str, branch: str) -> BranchProtection | None:
-        """What holds for the branch, or None when nothing protects it.
+        """Return the protection of a branch, or None if nothing protects it.
 
         Raises:
             NotFoundError: no such repository or branch.
-            ConflictError: it is protected and what holds cannot be read.
+            ConflictError: the branch is protected, but the protection cannot be read.
         """
         ...
 
     def find_pull_requests(
         self, repo: str, *, source_branch: str, target_branch: str, state: PullRequestState | None = None
     ) -> list[PullRequest]:
-        """The pull requests between two branches of the repository, newest first; None means in any state."""
+        """Return the pull requests between two branches of the repository, newest first.
+
+        Args:
+            state: return only pull requests in this state; None for any state.
+        """
         ...
 
     def get_pull_request(self, repo: str, number: int) -> PullRequest:
-        """A pull request by its number.
+        """Return a pull request by its number.
 
         Raises:
             NotFoundError: no such repository or pull request.
@@ -343,7 +355,7 @@ class HostState(Protocol):
 
 
 class InspectableProvider(GitProviderContract, HostState, Protocol):
-    """A provider whose host can be inspected: the contract, and the reads of HostState. All of ours are."""
+    """A provider with both the contract and the reads of HostState. The three providers of this library are."""
 
 
 _P = ParamSpec("_P")
@@ -351,7 +363,7 @@ _T = TypeVar("_T")
 
 
 def optional(read: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T | None:
-    """Call ``read``; NotFoundError becomes None, and every other failure stays a failure.
+    """Call ``read`` and return its result, or None if it raises NotFoundError. Other errors pass through.
 
     ``optional(provider.get_repo, "acme/widgets")`` is the repository or None.
     """

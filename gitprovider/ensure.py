@@ -1,9 +1,10 @@
-"""Bring the host to a desired state, and write nothing when it is there already.
+"""Bring the host to a desired state, and write nothing if it is in that state already.
 
-Each function reads first. What matches is done. What contradicts is refused, and the error names what is there. What
-is missing is made, once. No mutation is repeated here. A function may be called again after any failure: give it the
-error or the stored intent as ``after``, and it waits until that request can no longer take effect before it sends
-another.
+Each function reads first. If the host's state matches, nothing is sent. If it contradicts the desired state, the
+function raises an error that names the current state. Otherwise it sends one mutation. A mutation is never repeated.
+
+A function may be called again after any failure. Pass the error or the stored intent as ``after``. The function then
+waits until that request can no longer take effect before it sends another.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from gitprovider.errors import (
     NotMergeableReason,
     RepoMovedError,
     UnexpectedResponseError,
+    UnsupportedOptionError,
 )
 from gitprovider.intent import Intent
 from gitprovider.models import (
@@ -56,7 +58,7 @@ _T = TypeVar("_T")
 
 
 class Ensured(NamedTuple, Generic[_T]):
-    """The value as the host holds it, and whether this call changed anything."""
+    """The result of an ``ensure_`` function: the value on the host, and whether this call changed anything."""
 
     value: _T
     changed: bool
@@ -67,11 +69,11 @@ Evidence = GitProviderError | Intent
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Settling:
-    """How to wait until an earlier request has settled. Both are injectable; the default is real time.
+    """How to wait until an earlier request has settled. The default is real time.
 
     Attributes:
-        sleep: waits that many seconds; None is ``time.sleep``.
-        now: the present time, aware.
+        sleep: waits the given number of seconds; None is ``time.sleep``.
+        now: returns the current time, aware.
     """
 
     sleep: Callable[[float], None] | None = None
@@ -94,15 +96,16 @@ def ensure_repo(
     """Create a repository unless it exists.
 
     Args:
-        description: an empty one asks for nothing. Any other must equal the repository's.
-        visibility: must equal the repository's.
-        auto_init: for a repository that is created. The content of an existing one is not read.
-        after: the error or the intent of an earlier attempt at the same call. That request is waited out first.
+        description: an existing repository must have this description. An empty one matches any.
+        visibility: an existing repository must have this visibility.
+        auto_init: applies to a new repository. The content of an existing one is not read.
+        after: the error or the intent of an earlier attempt at the same call. The function first waits until that
+            request has settled.
 
     Raises:
-        ConflictError: it is there with another visibility or description, or archived.
-        RepoMovedError: the path leads to a repository that was renamed.
-        GitProviderError: whatever ``get_repo`` and ``create_repo`` raise.
+        ConflictError: the repository exists with another visibility or description, or is archived.
+        RepoMovedError: the path redirects to a renamed repository.
+        GitProviderError: any error of ``get_repo`` or ``create_repo``.
     """
     asked = CreateRepo(description=description, visibility=visibility, auto_init=auto_init)
     _settle(provider, repo, asked, after, settling)
@@ -110,21 +113,24 @@ def ensure_repo(
 
 
 def matching_repo(provider: InspectableProvider, repo: str, asked: CreateRepo) -> Repo | None:
-    """The repository if it is as asked, None if there is none. Raises what :func:`ensure_repo` raises."""
-    there = optional(provider.get_repo, repo)
-    if there is None:
+    """Return the repository if it is as requested, or None if it does not exist.
+
+    Raises the errors of :func:`ensure_repo`.
+    """
+    found = optional(provider.get_repo, repo)
+    if found is None:
         return None
-    if there.path.lower() != repo.lower():
+    if found.path.lower() != repo.lower():
         raise RepoMovedError(
-            f"{repo} is now {there.path}", moved_to=there.path, provider=provider.name, operation="get_repo", repo=repo
+            f"{repo} is now {found.path}", moved_to=found.path, provider=provider.name, operation="get_repo", repo=repo
         )
-    if there.visibility is not asked.visibility:
-        _contradict(provider, repo, f"it exists and is {there.visibility.value}, not {asked.visibility.value}")
-    if asked.description and there.description != asked.description:
-        _contradict(provider, repo, f"it exists with the description {there.description!r}")
-    if there.archived:
+    if found.visibility is not asked.visibility:
+        _contradict(provider, repo, f"it exists and is {found.visibility.value}, not {asked.visibility.value}")
+    if asked.description and found.description != asked.description:
+        _contradict(provider, repo, f"it exists with the description {found.description!r}")
+    if found.archived:
         _contradict(provider, repo, "it exists and is archived, so nothing can be written to it")
-    return there
+    return found
 
 
 def ensure_branch(
@@ -136,16 +142,17 @@ def ensure_branch(
     after: Evidence | None = None,
     settling: Settling = _REAL_TIME,
 ) -> Ensured[Branch]:
-    """Create a branch unless it exists, at the commit that ``source`` (a branch name or a full sha) names now.
+    """Create a branch unless it exists. It must be at the commit that ``source`` names now.
 
     Args:
-        after: the error or the intent of an earlier attempt at the same call. That request is waited out first. If
-            it created the branch, the branch counts as ensured, even if it has moved on since.
+        source: a branch name or a full commit sha.
+        after: the error or the intent of an earlier attempt at the same call. The function first waits until that
+            request has settled. If the request created the branch, the branch is accepted even if it has moved since.
 
     Raises:
-        HeadMovedError: the branch is there, at another commit: ``actual``. It is not moved.
+        HeadMovedError: the branch exists at another commit, which is ``actual``. It is not moved.
         NotFoundError: no such repository or source.
-        GitProviderError: whatever ``create_branch`` raises.
+        GitProviderError: any error of ``create_branch``.
     """
     asked = CreateBranch(name=name, source=source)
     earlier = _settle(provider, repo, asked, after, settling)
@@ -161,7 +168,11 @@ def ensure_branch(
 
 
 def matching_branch(provider: InspectableProvider, repo: str, name: str, *, sha: str) -> Branch | None:
-    """The branch if it is at ``sha``, None if there is none. Raises HeadMovedError if it is elsewhere."""
+    """Return the branch if it is at ``sha``, or None if it does not exist.
+
+    Raises:
+        HeadMovedError: the branch is at another commit.
+    """
     head = optional(provider.head, repo, name)
     if head is None:
         return None
@@ -186,13 +197,15 @@ def ensure_protection(
     after: Evidence | None = None,
     settling: Settling = _REAL_TIME,
 ) -> Ensured[BranchProtection]:
-    """Protect a branch at least as much as ``rules``, unless it is.
+    """Protect a branch at least as much as ``rules``, unless it is protected that much already.
 
     Args:
-        after: the error or the intent of an earlier attempt at the same call. That request is waited out first.
+        after: the error or the intent of an earlier attempt at the same call. The function first waits until that
+            request has settled.
 
     Raises:
-        GitProviderError: whatever ``protect_branch`` raises; ConflictError also when what holds cannot be read.
+        ConflictError: the current protection cannot be read.
+        GitProviderError: any error of ``protect_branch``.
     """
     asked = ProtectBranch(branch=branch, rules=rules)
     _settle(provider, repo, asked, after, settling)
@@ -202,7 +215,7 @@ def ensure_protection(
 def matching_protection(
     provider: InspectableProvider, repo: str, branch: str, rules: BranchProtection
 ) -> BranchProtection | None:
-    """What holds for the branch if it is at least ``rules``, otherwise None."""
+    """Return the branch's protection if it is at least as strict as ``rules``, otherwise None."""
     current = provider.protection(repo, branch)
     return None if current is None or rules.missing_from(current) else current
 
@@ -218,38 +231,39 @@ def ensure_files(
     after: Evidence | None = None,
     settling: Settling = _REAL_TIME,
 ) -> Ensured[Commit]:
-    """Commit those of ``changes`` that the branch does not hold yet, in one commit on the head that was read.
+    """Commit those of ``changes`` that the branch does not have yet, in one commit on the head that was read.
 
-    A file is as asked when its blob sha is that of the content and its mode the one asked for (``executable=None``:
-    either). A deleted file is as asked when nothing is at its path; a moved one, when nothing is at its old path and
-    something at its new one.
+    A PutFile needs no commit if the path has its content (the same blob sha) and its mode (``executable=None``: any
+    mode). A DeleteFile needs none if its path does not exist. A MoveFile needs none if its old path does not exist and
+    its new path does.
 
     Args:
-        after: the error or the intent of an earlier attempt at the same call. That request is waited out first.
+        after: the error or the intent of an earlier attempt at the same call. The function first waits until that
+            request has settled.
 
     Returns:
-        The new commit; or, when there was nothing to do, the branch's head.
+        The new commit, or the branch's head if there was nothing to commit.
 
     Raises:
         NotFoundError: no such repository, or no such branch in a repository that has commits.
-        HeadMovedError: the branch moved between the look and the commit; nothing was repeated.
-        GitProviderError: whatever ``commit_files`` raises.
+        HeadMovedError: the branch moved between the read and the commit. Nothing is repeated.
+        GitProviderError: any error of ``commit_files``.
     """
-    # The files are in memory from here on: what is compared must be what is sent.
+    # The files are read into memory once: the content that is compared must be the content that is sent.
     asked = CommitFiles(branch=branch, changes=changes, message=message, author=author)
     _settle(provider, repo, asked, after, settling)
     head, missing = missing_files(provider, repo, branch, asked.changes)
     if missing:
         asked = dataclasses.replace(asked, changes=missing, expected_head=head)
         return Ensured(asked.apply(provider, repo), changed=True)
-    there = provider.commit(repo, head or provider.head(repo, branch))
-    return Ensured(dataclasses.replace(there, branch=branch), changed=False)
+    current = provider.commit(repo, head or provider.head(repo, branch))
+    return Ensured(dataclasses.replace(current, branch=branch), changed=False)
 
 
 def missing_files(
     provider: InspectableProvider, repo: str, branch: str, changes: Sequence[FileChange]
 ) -> tuple[str | None, list[FileChange]]:
-    """The branch's head (None when there is no such branch), and those of ``changes`` that it does not hold."""
+    """Return the branch's head (None if the branch does not exist) and those of ``changes`` that it does not have."""
     head = optional(provider.head, repo, branch)
     if head is None:
         return None, [change for change in changes if not isinstance(change, DeleteFile)]
@@ -272,17 +286,17 @@ def ensure_pull_request(
     after: Evidence | None = None,
     settling: Settling = _REAL_TIME,
 ) -> Ensured[PullRequest]:
-    """Open a pull request unless one is open between the branches, or is merged with the head that is there now.
+    """Open a pull request unless one is open between the branches, or was merged at the source branch's current head.
 
     Args:
-        title, draft: must be those of the pull request that is open.
-        description, labels, reviewers: for one that is opened; those of one that is there are not compared.
-        after: the error or the intent of an earlier attempt at the same call. That request is waited out first.
+        title, draft: an open pull request must have these values.
+        description, labels, reviewers: apply to a new pull request. Those of an existing one are not compared.
+        after: the error or the intent of an earlier attempt at the same call. The function first waits until that
+            request has settled.
 
     Raises:
-        ConflictError: one is open with another title, or a draft where none was asked or the other way round; or
-            there is nothing to merge.
-        GitProviderError: whatever ``open_pull_request`` raises.
+        ConflictError: a pull request is open with another title or another draft state; or there is nothing to merge.
+        GitProviderError: any error of ``open_pull_request``.
     """
     asked = OpenPullRequest(
         source_branch=source_branch,
@@ -298,19 +312,22 @@ def ensure_pull_request(
 
 
 def matching_pull_request(provider: InspectableProvider, repo: str, asked: OpenPullRequest) -> PullRequest | None:
-    """The pull request that :func:`ensure_pull_request` asks for, or None. Raises what that function raises."""
+    """Return the pull request that :func:`ensure_pull_request` asks for, or None if it must be opened.
+
+    Raises the errors of :func:`ensure_pull_request`.
+    """
     source, title = asked.source_branch, asked.title
     found = provider.find_pull_requests(repo, source_branch=source, target_branch=asked.target_branch)
     for pull in found:
         if pull.state is PullRequestState.OPEN:
-            if pull.title.strip() != title.strip():
+            if not _same_title(pull, title):
                 _contradict(provider, repo, f"pull request {pull.number} is open with the title {pull.title!r}")
             if pull.draft is not asked.draft:
                 kind = "as a draft" if pull.draft else "and is not a draft"
                 _contradict(provider, repo, f"pull request {pull.number} is open {kind}")
             return pull
     merged = next((pull for pull in found if pull.state is PullRequestState.MERGED), None)
-    if merged is None or merged.title.strip() != title.strip():
+    if merged is None or not _same_title(merged, title):
         return None
     head = optional(provider.head, repo, source)
     return merged if head is None or head == merged.head_sha else None
@@ -332,15 +349,17 @@ def ensure_merged(
     """Merge a pull request unless it is merged.
 
     Args:
-        method, message: for a merge that is made; how an earlier one was made is not compared.
-        expected_head: the head that it must be, or have been, merged at.
-        delete_source_branch: a branch that is still at the merged head is deleted also when the merge was made before.
-        after: the error or the intent of an earlier attempt at the same call. That request is waited out first.
+        method, message: apply to a new merge. Those of an earlier merge are not compared.
+        expected_head: the head that the pull request is, or was, merged at.
+        delete_source_branch: delete the source branch if it is at the merged head, even if the pull request was merged
+            before.
+        after: the error or the intent of an earlier attempt at the same call. The function first waits until that
+            request has settled.
 
     Raises:
-        HeadMovedError: it is at another head than ``expected_head``, or was merged at another.
-        NotMergeableError: it is closed (CLOSED), or whatever ``merge_pull_request`` finds.
-        GitProviderError: whatever ``merge_pull_request`` raises.
+        HeadMovedError: the pull request is, or was merged, at another head than ``expected_head``.
+        NotMergeableError: the pull request is closed (CLOSED), or ``merge_pull_request`` raised it.
+        GitProviderError: any other error of ``merge_pull_request``.
     """
     asked = MergePullRequest(
         number=number,
@@ -361,68 +380,198 @@ def ensure_merged(
 def finished_merge(
     provider: InspectableProvider, repo: str, asked: MergePullRequest
 ) -> tuple[PullRequest, MergeResult | None]:
-    """The pull request, and its merge when nothing is left to do. Raises what :func:`ensure_merged` raises."""
+    """Return the pull request, and its merge if nothing remains to be done, otherwise None.
+
+    Raises the errors of :func:`ensure_merged`.
+    """
     number, expected_head = asked.number, asked.expected_head
     pull = provider.get_pull_request(repo, number)
-    known: dict[str, Any] = {"provider": provider.name, "operation": "merge_pull_request", "repo": repo}
+    error_kwargs: dict[str, Any] = {"provider": provider.name, "operation": "merge_pull_request", "repo": repo}
     if expected_head is not None and pull.head_sha is not None and pull.head_sha != expected_head:
         raise HeadMovedError(
             f"pull request {number} is {pull.state.value} at the head {pull.head_sha}, not at {expected_head}",
             expected=expected_head,
             actual=pull.head_sha,
-            **known,
+            **error_kwargs,
         )
     if pull.state is PullRequestState.CLOSED:
         raise NotMergeableError(
-            f"pull request {number} is closed without being merged", reason=NotMergeableReason.CLOSED, **known
+            f"pull request {number} was closed without a merge", reason=NotMergeableReason.CLOSED, **error_kwargs
         )
     if pull.state is PullRequestState.OPEN:
         return pull, None
     if pull.merge_commit_sha is None:
         raise UnexpectedResponseError(
-            f"pull request {number} is merged, and the host does not name the commit", **known
+            f"pull request {number} is merged, but the host does not name the commit", **error_kwargs
         )
     if asked.delete_source_branch and optional(provider.head, repo, pull.source_branch) == pull.head_sha:
         return pull, None
     return pull, MergeResult(sha=pull.merge_commit_sha, already_merged=True)
 
 
+def ensure_change(
+    provider: InspectableProvider,
+    repo: str,
+    changes: Sequence[FileChange],
+    *,
+    source_branch: str,
+    target_branch: str,
+    title: str,
+    description: str = "",
+    message: str | None = None,
+    author: Author | None = None,
+    method: MergeMethod | None = MergeMethod.MERGE,
+    delete_source_branch: bool = True,
+    timeout: float = 30.0,
+    after: Evidence | None = None,
+    settling: Settling = _REAL_TIME,
+) -> Ensured[PullRequest | None]:
+    """Bring changes into a branch by a pull request, unless they came in by it before.
+
+    This is branch, commit, pull request and merge as one call that may be run again. The four ``ensure_`` functions
+    one after another are not: once the pull request is merged and its branch deleted, they would create the branch
+    anew and find nothing to merge.
+
+    The title tells one change from another. A merged pull request of that title between the two branches is this
+    change, done before; then only a source branch that is still at the merged head is deleted.
+
+    Args:
+        changes: as in ``commit_files``.
+        source_branch: the branch of the pull request; created at the head of ``target_branch`` unless it exists.
+        title, description: of the pull request.
+        message: of the commit; None takes the title.
+        method: how the pull request is merged; None leaves it open.
+        delete_source_branch: delete the source branch after the merge.
+        timeout: as in ``merge_pull_request``.
+        after: the error or the intent of an earlier attempt at any of the four steps. It is waited out first.
+
+    Returns:
+        The pull request as it is now; None when the target branch holds the changes without one.
+
+    Raises:
+        ConflictError: a pull request is open between the branches with another title.
+        GitProviderError: whatever the four ``ensure_`` functions raise.
+    """
+    committed = CommitFiles(
+        branch=source_branch, changes=changes, message=title if message is None else message, author=author
+    )
+    asked = OpenPullRequest(
+        source_branch=source_branch, target_branch=target_branch, title=title, description=description
+    )
+    steps: list[Mutation[Any]] = [CreateBranch(name=source_branch, source=target_branch), committed, asked]
+    if method is not None:
+        merge = MergePullRequest(
+            number=1, method=method, delete_source_branch=delete_source_branch, timeout=timeout
+        )  # the number is not known yet, and no check depends on it
+        steps.append(merge)
+    for step in steps:
+        check_supported(provider, repo, step)
+    if after is not None and getattr(after, "intent", after) is not None:
+        resolve(provider, after, wait=True, sleep=settling.sleep, now=settling.now)
+
+    def finish(number: int) -> bool:
+        if method is None:
+            return False
+        return ensure_merged(
+            provider,
+            repo,
+            number,
+            method=method,
+            delete_source_branch=delete_source_branch,
+            timeout=timeout,
+        ).changed
+
+    found = provider.find_pull_requests(repo, source_branch=source_branch, target_branch=target_branch)
+    done = next((pull for pull in found if pull.state is PullRequestState.MERGED and _same_title(pull, title)), None)
+    if done is not None:
+        return Ensured(done, changed=finish(done.number))
+    is_open = any(pull.state is PullRequestState.OPEN for pull in found)
+    if not is_open and not missing_files(provider, repo, target_branch, committed.changes)[1]:
+        return Ensured(None, changed=False)
+    changed = False
+    if optional(provider.head, repo, source_branch) is None:
+        changed = ensure_branch(provider, repo, source_branch, source=target_branch).changed
+    commit = ensure_files(provider, repo, source_branch, committed.changes, message=committed.message, author=author)
+    pull = ensure_pull_request(
+        provider,
+        repo,
+        source_branch=source_branch,
+        target_branch=target_branch,
+        title=title,
+        description=description,
+    )
+    merged = finish(pull.value.number)
+    changed = changed or commit.changed or pull.changed or merged
+    return Ensured(provider.get_pull_request(repo, pull.value.number) if merged else pull.value, changed=changed)
+
+
+def _same_title(pull: PullRequest, title: str) -> bool:
+    return pull.title.strip() == title.strip()
+
+
+def check_supported(provider: InspectableProvider, repo: str, asked: Mutation[Any]) -> None:
+    """Refuse, before any request, what the provider cannot do as asked.
+
+    A provider of this package has ``check(repo, asked)``. Any other is asked ``supports(option)``, where it has that.
+
+    Raises:
+        InvalidRequestError: the path or an argument is one that this host does not take.
+        UnsupportedOptionError: the host cannot honour an option.
+    """
+    check_repo_path(repo)
+    check = getattr(provider, "check", None)
+    if check is not None:
+        check(repo, asked)
+        return
+    supports: Callable[[str], bool] = getattr(provider, "supports", lambda option: True)
+    for option in asked.options():
+        if not supports(option):
+            raise UnsupportedOptionError(
+                f"{option}: the provider {provider.name} does not support it",
+                option=option,
+                hint="leave the option out, or set it on the host by hand",
+            )
+
+
 def _ensure(
     provider: InspectableProvider, repo: str, asked: Mutation[_T], matching: Callable[[], _T | None]
 ) -> Ensured[_T]:
-    there = matching()
-    if there is not None:
-        return Ensured(there, changed=False)
+    found = matching()
+    if found is not None:
+        return Ensured(found, changed=False)
     try:
         return Ensured(asked.apply(provider, repo), changed=True)
     except AlreadyExistsError:
-        # Somebody else, or an earlier request of ours, was faster. What is there now decides.
-        there = matching()
-        if there is None:
+        # Another client, or an earlier request of this one, was faster. The host's current state decides.
+        found = matching()
+        if found is None:
             raise
-        return Ensured(there, changed=False)
+        return Ensured(found, changed=False)
 
 
-# The fields of an intent that tell one call of an operation from another.
+# The fields of an intent that distinguish one call of an operation from another.
 _IDENTITY = ("branch", "number", "source_branch", "target_branch")
 
 
 def _settle(
     provider: InspectableProvider, repo: str, asked: Mutation[Any], after: Evidence | None, settling: Settling
 ) -> Resolution | None:
-    """Wait until the earlier attempt ``after`` can no longer take effect, and return what became of it."""
-    check_repo_path(repo)
+    """Check what is asked, wait until the earlier attempt ``after`` has settled, and return its resolution.
+
+    Returns None if there is no earlier attempt, or if it sent nothing.
+    """
+    check_supported(provider, repo, asked)
     if after is None:
         return None
     intent = after.intent if isinstance(after, GitProviderError) else after
-    if intent is None:  # a read failed, or an argument was refused: nothing had been sent
+    if intent is None:  # a read failed, or an argument was refused: nothing was sent
         return None
     record = asked.record()
     same = {"operation": asked.operation, "repo": repo, **{name: record[name] for name in _IDENTITY if name in record}}
     for name, value in same.items():
-        was = getattr(intent, name)
-        if was is not None and was != value:  # None: the call was refused before it was noted
-            refuse("after", f"is evidence of another call: its {name} is {was!r}, not {value!r}")
+        recorded = getattr(intent, name)
+        if recorded is not None and recorded != value:  # None: the call was refused before it was recorded
+            refuse("after", f"is from another call: its {name} is {recorded!r}, not {value!r}")
     return resolve(provider, after, wait=True, sleep=settling.sleep, now=settling.now)
 
 

@@ -4,19 +4,19 @@
 
     GitProviderError
     ├── AuthenticationError          the credential is missing, wrong, expired or revoked (401)
-    ├── PermissionDeniedError        the credential is good, and may not do this (403: role, scope, plan, policy)
-    ├── NotFoundError                no such thing, or not visible to this credential (404)
-    ├── AlreadyExistsError           the name is taken; ``existing`` is what has it
-    ├── InvalidRequestError          an argument is wrong; most are found before any request
-    ├── UnsupportedOptionError       this host cannot honour ``option``; always before any request
-    ├── ConflictError                the host's state does not admit the change
-    │   ├── HeadMovedError           the branch is at another commit than expected
+    ├── PermissionDeniedError        the credential is valid but may not do this (403: role, scope, plan, policy)
+    ├── NotFoundError                does not exist, or is not visible to this credential (404)
+    ├── AlreadyExistsError           the name is taken; ``existing`` is the object that has it
+    ├── InvalidRequestError          an argument is wrong; usually found before any request
+    ├── UnsupportedOptionError       this host cannot honour ``option``; always found before any request
+    ├── ConflictError                the host's state does not allow the change
+    │   ├── HeadMovedError           the branch is not at the expected commit
     │   └── NotMergeableError        the pull request cannot be merged; ``reason`` says why
     ├── RateLimitedError             429, or GitHub's 403 that means the same; ``retry_after``
     ├── RepoMovedError               the repository has another path now; ``moved_to``
     ├── ProviderUnavailableError     5xx, timeout, connection refused or lost, certificate refused
-    ├── UnexpectedResponseError      an answer that is not what the host documents
-    └── RetryCancelledError          a wait between two tries was cancelled
+    ├── UnexpectedResponseError      the response is not what the host documents
+    └── RetryCancelledError          a wait between two attempts was cancelled
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ from gitprovider.intent import Intent
 
 
 class Outcome(StrEnum):
-    """What a failed call is known to have done to the host.
+    """What a failed call did to the host, as far as is known.
 
     ``NOT_APPLIED``: nothing that a user of the host can see has changed.
-    ``UNKNOWN``: the effect step was sent and its answer was lost or unreadable; look before you repeat.
-    ``PARTIAL``: the effect step was acknowledged and a later step failed; ``completed`` says what was done.
+    ``UNKNOWN``: the effect step was sent, and its response was lost or unreadable. Read the host's state before
+    repeating the call.
+    ``PARTIAL``: the effect step was acknowledged, and a later step failed. ``completed`` lists what was done.
     """
 
     NOT_APPLIED = "not_applied"
@@ -58,31 +59,31 @@ class NotMergeableReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One acknowledged step of a mutation: its name, and the value it produced."""
+    """An acknowledged step of a mutation: its name and the value it produced."""
 
     name: str
     value: Any
 
 
 class GitProviderError(Exception):
-    """The root of all errors. Attributes are plain data; an error pickles and copies.
+    """Base class of all errors. Its attributes are plain data. Errors can be pickled and copied.
 
     Attributes:
         message: one readable line, redacted.
         provider: ``github``, ``gitlab`` or ``local``; None outside a provider.
-        operation: the contract's name of the operation, or None.
-        repo: the full path that was asked for, or None.
-        status: the HTTP status that decided, or None.
+        operation: the name of the operation in the contract, or None.
+        repo: the full path that was requested, or None.
+        status: the HTTP status of the failed request, or None.
         request_id: the host's id of the request (``X-GitHub-Request-Id``, ``X-Request-Id``), or None.
-        attempts: how many times the failing read was tried; 1 for everything else.
+        attempts: how many times a failed read was attempted; 1 for everything else.
         retry_after: seconds that the host asked to wait, or None.
-        outcome: what the call is known to have done.
+        outcome: what the call did to the host, as far as is known.
         completed: the steps that were acknowledged before the failure.
         failed_step: the name of the step that failed, or None.
-        transient: whether the cause may pass by itself.
-        hint: what to do about it, or None.
+        transient: whether the cause may go away by itself.
+        hint: how to fix it, or None.
         intent: for a mutation, the record that :func:`gitprovider.resolve` needs; otherwise None.
-        code: a word for the host's refusal where the library decides on it, such as ``branch-not-found``; or None.
+        code: a stable name of the refusal, such as ``branch-not-found``, where the library acts on it; or None.
     """
 
     transient_by_nature: ClassVar[bool] = False
@@ -125,7 +126,7 @@ class GitProviderError(Exception):
 
     @property
     def retryable(self) -> bool:
-        """Whether repeating the same call is safe and may help: a passing cause, and nothing was applied."""
+        """Whether repeating the same call is safe and may succeed: the cause is transient and nothing was applied."""
         return self.transient and self.outcome is Outcome.NOT_APPLIED
 
     def __str__(self) -> str:
@@ -143,8 +144,8 @@ class GitProviderError(Exception):
         return f"{type(self).__name__}({', '.join(parts)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The default would call the class with the message alone, which loses every keyword and, for errors with
-        # required keywords, fails.
+        # The default would call the class with the message alone. That loses every keyword, and it fails for errors
+        # with required keywords.
         return (_rebuild, (type(self), self.args, dict(self.__dict__)))
 
 
@@ -156,67 +157,69 @@ def _rebuild(kind: type[GitProviderError], args: tuple[Any, ...], state: dict[st
 
 
 class AuthenticationError(GitProviderError):
-    """The host does not accept the credential: missing, mistyped, expired or revoked. Nothing was done."""
+    """The host does not accept the credential: it is missing, wrong, expired or revoked. Nothing was done."""
 
 
 class PermissionDeniedError(GitProviderError):
-    """The credential is known and may not do this: role, token scope, single sign-on, plan, policy or protection."""
+    """The credential is valid but may not do this: role, token scope, single sign-on, plan, policy or protection."""
 
 
 class NotFoundError(GitProviderError):
-    """There is no such repository, branch or pull request, or this credential may not see it."""
+    """The repository, branch or pull request does not exist, or this credential may not see it."""
 
 
 class AlreadyExistsError(GitProviderError):
     """The name is taken.
 
     Attributes:
-        existing: the Repo, Branch or PullRequest that has it, or None when it cannot be seen.
+        existing: the Repo, Branch or PullRequest that has the name, or None if it cannot be read.
     """
 
-    def __init__(self, message: str, *, existing: Any = None, **known: Any) -> None:
-        super().__init__(message, **known)
+    def __init__(self, message: str, *, existing: Any = None, **attributes: Any) -> None:
+        super().__init__(message, **attributes)
         self.existing = existing
 
 
 class InvalidRequestError(GitProviderError, ValueError):
-    """An argument is wrong. It is a ValueError too.
+    """An argument is wrong. This is also a ValueError.
 
     Attributes:
-        argument: the name of the argument that is wrong, or None when the host refused the request as a whole.
+        argument: the name of the wrong argument, or None if the host refused the request as a whole.
     """
 
-    def __init__(self, message: str, *, argument: str | None = None, **known: Any) -> None:
-        super().__init__(message, **known)
+    def __init__(self, message: str, *, argument: str | None = None, **attributes: Any) -> None:
+        super().__init__(message, **attributes)
         self.argument = argument
 
 
 class UnsupportedOptionError(GitProviderError):
-    """This host cannot honour an option. Raised before any request; nothing is dropped or approximated.
+    """This host cannot honour an option. It is raised before any request. No option is dropped or approximated.
 
     Attributes:
-        option: its name in the table of options, such as ``protect_branch.required_checks``.
+        option: its name in ``gitprovider.options.OPTIONS``, such as ``protect_branch.required_checks``.
     """
 
-    def __init__(self, message: str, *, option: str, **known: Any) -> None:
-        super().__init__(message, **known)
+    def __init__(self, message: str, *, option: str, **attributes: Any) -> None:
+        super().__init__(message, **attributes)
         self.option = option
 
 
 class ConflictError(GitProviderError):
-    """The host's state does not admit the change; another state would."""
+    """The host's state does not allow the change."""
 
 
 class HeadMovedError(ConflictError):
-    """The branch is at another commit than the caller, or the commit being made, expected.
+    """The branch is not at the commit that the caller, or the new commit, expected.
 
     Attributes:
-        expected: the sha that was expected, or None when the host did not say.
-        actual: the sha that is there, or None when it was not seen.
+        expected: the expected sha, or None if the host did not say.
+        actual: the branch's current sha, or None if it was not read.
     """
 
-    def __init__(self, message: str, *, expected: str | None = None, actual: str | None = None, **known: Any) -> None:
-        super().__init__(message, **known)
+    def __init__(
+        self, message: str, *, expected: str | None = None, actual: str | None = None, **attributes: Any
+    ) -> None:
+        super().__init__(message, **attributes)
         self.expected = expected
         self.actual = actual
 
@@ -225,41 +228,41 @@ class NotMergeableError(ConflictError):
     """The pull request was not merged.
 
     Attributes:
-        reason: why not. PENDING with outcome UNKNOWN means: accepted, and not merged in time.
+        reason: why not. PENDING with outcome UNKNOWN means that the host accepted the merge but did not finish in time.
     """
 
-    def __init__(self, message: str, *, reason: NotMergeableReason, **known: Any) -> None:
-        super().__init__(message, **known)
+    def __init__(self, message: str, *, reason: NotMergeableReason, **attributes: Any) -> None:
+        super().__init__(message, **attributes)
         self.reason = reason
 
 
 class RateLimitedError(GitProviderError):
-    """The host refuses requests for a while. ``retry_after`` is the wait it asked for, when it did."""
+    """The host refuses requests for a while. ``retry_after`` is the wait in seconds that it asked for, if any."""
 
     transient_by_nature = True
 
 
 class RepoMovedError(GitProviderError):
-    """The repository was renamed or transferred. Nothing was sent to its new place.
+    """The repository was renamed or transferred. Nothing was sent to the new path.
 
     Attributes:
-        moved_to: the full path it has now, or None when the host did not say.
+        moved_to: the repository's new full path, or None if the host did not say.
     """
 
-    def __init__(self, message: str, *, moved_to: str | None = None, **known: Any) -> None:
-        super().__init__(message, **known)
+    def __init__(self, message: str, *, moved_to: str | None = None, **attributes: Any) -> None:
+        super().__init__(message, **attributes)
         self.moved_to = moved_to
 
 
 class ProviderUnavailableError(GitProviderError):
-    """The host did not answer, or answered that it cannot: 5xx, timeout, connection refused, reset or cut."""
+    """The host did not respond or is unavailable: 5xx, timeout, connection refused, reset or cut."""
 
     transient_by_nature = True
 
 
 class UnexpectedResponseError(GitProviderError):
-    """The host, or something between, answered with what it does not document: HTML, cut JSON, missing fields."""
+    """The host or a proxy returned an undocumented response: HTML, truncated JSON or missing fields."""
 
 
 class RetryCancelledError(GitProviderError):
-    """A wait between two tries ended because the event given to :func:`gitprovider.cancel_on` was set."""
+    """A wait between two attempts ended because the event given to :func:`gitprovider.cancel_on` was set."""

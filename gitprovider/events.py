@@ -1,6 +1,6 @@
-"""What happened, told to whoever wants to know: one event per operation and one per request.
+"""Events for logging and metrics: one for each operation, request and retry, and for each cancelled mutation.
 
-An event never holds a token, a body, a query or a file's content. A hook that raises does not break an operation.
+An event never contains a token, a body, a query or a file's content. If a hook raises, the operation continues.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ _log = logging.getLogger("gitprovider")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestEvent:
-    """One request was answered, or failed.
+    """A request ended, with a response or without one.
 
     Attributes:
-        operation, provider, repo: whose request it was; ``host``: the host's name, without a port's default.
-        method, endpoint: the verb, and the path's template, such as ``/repos/{repo}/branches``.
-        status: the HTTP status, or None when there was no answer.
-        attempt: 1 for the first try.
+        operation, provider, repo: the operation that sent the request.
+        host: the host's name. A default port is left out.
+        method, endpoint: the HTTP method and the path template, such as ``/repos/{repo}/branches``.
+        status: the HTTP status, or None if there was no response.
+        attempt: the number of the attempt, from 1.
         duration: seconds.
-        rate_limit_remaining: what the host said is left, or None.
+        rate_limit_remaining: the remaining requests that the host reported, or None.
         request_id: the host's id of the request, or None.
     """
 
@@ -44,7 +45,7 @@ class RequestEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryEvent:
-    """A read failed and will be tried again after ``wait`` seconds. ``attempt`` is the one that failed, from 1."""
+    """A read failed and is retried after ``wait`` seconds. ``attempt`` is the number of the failed attempt, from 1."""
 
     operation: str
     provider: str
@@ -60,9 +61,10 @@ class OperationEvent:
     """An operation ended.
 
     Attributes:
+        duration: seconds.
+        requests: how many requests the operation sent.
         error: the class name of the error, or None for success.
-        outcome: the error's outcome; None for success.
-        requests: how many requests it sent.
+        outcome: the error's outcome, or None for success.
         intent: for a failed mutation, the record for ``resolve``.
     """
 
@@ -79,13 +81,14 @@ class OperationEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelledEvent:
-    """The task that awaited a mutation was cancelled; this is what became of the mutation (``gitprovider.aio``).
+    """The task that awaited a mutation was cancelled (``gitprovider.aio``). The event reports the mutation's result.
 
     Attributes:
-        error: the class name of its error; None when it succeeded, or when nobody waited for its end any longer.
-        outcome: the error's outcome; UNKNOWN when nobody waited for its end; None for success.
-        intent: for ``resolve``, where something is to be found out. When nobody waited for its end, it says what was
-            asked, and when the call began and was given up: whether the request was sent by then, only its thread knew.
+        error: the class name of the mutation's error. None if it succeeded or did not end within the grace period.
+        outcome: the error's outcome. UNKNOWN if it did not end within the grace period; None for success.
+        intent: the record for ``resolve``, or None for success. If the mutation did not end within the grace period,
+            the record has the arguments and the times when the call began and was abandoned. It does not say whether
+            the request was sent.
     """
 
     operation: str
@@ -101,26 +104,27 @@ Hook = Callable[[Event], None]
 
 
 def emit(hook: Hook | None, event: Event) -> None:
-    """Tell ``hook``; whatever it raises is logged once per event and goes no further."""
+    """Call ``hook`` with ``event``. An exception that it raises is logged and suppressed."""
     if hook is None:
         return
     try:
         hook(event)
     except Exception:
-        _log.warning("an observation hook raised on %s; the operation goes on", type(event).__name__, exc_info=True)
+        _log.warning("an event hook raised on %s; the operation continues", type(event).__name__, exc_info=True)
 
 
 def log_events(logger: logging.Logger = _log) -> Hook:
-    """A hook that writes events to ``logger``, each with its fields as ``record.gitprovider`` (a dict).
+    """Return a hook that writes events to ``logger``. Each record has the event's fields in ``record.gitprovider``.
 
-    Requests are DEBUG; a try to come is INFO; an operation is INFO, or WARNING when it failed or was cancelled.
+    Requests are logged at DEBUG, retries at INFO, and operations at INFO, or at WARNING if they failed or were
+    cancelled.
     """
 
     def hook(event: Event) -> None:
         match event:
             case RequestEvent():
                 level = logging.DEBUG
-                text = f"{event.method} {event.endpoint} -> {event.status or 'no answer'}"
+                text = f"{event.method} {event.endpoint} -> {event.status or 'no response'}"
             case RetryEvent():
                 level = logging.INFO
                 text = f"{event.operation} failed ({event.error}), attempt {event.attempt + 1} in {event.wait:.2f} s"

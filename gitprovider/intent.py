@@ -1,4 +1,4 @@
-"""What a mutation was asked to do, and what is known of it: the evidence that an error carries."""
+"""The record of a mutation: its arguments and what is known about it. An error of a mutation carries one."""
 
 from __future__ import annotations
 
@@ -10,29 +10,30 @@ from typing import Any, Self
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
-    """The record of one mutation: enough to find out later, with reads only, whether it took effect.
+    """The record of one mutation. It is enough to find out later, with reads only, whether the mutation took effect.
 
-    It holds no file contents and no secrets, pickles, and survives ``Intent.from_json(intent.to_json())``, so that a
-    service may store it, crash, restart and ask :func:`gitprovider.resolve`. Fields that an operation has no use for,
-    or that were not known when it failed, are None or empty.
+    It contains no file contents and no secrets. It can be pickled, and ``Intent.from_json(intent.to_json())`` gives an
+    equal record. A service can therefore store it, crash, restart and call :func:`gitprovider.resolve`. Fields that
+    the operation does not use, or that were not known when it failed, are None or empty.
 
     Attributes:
-        operation: the contract's name of the operation, such as ``commit_files``.
-        provider: ``github``, ``gitlab`` or ``local``; ``repo``: the full path asked for.
-        sent_at: when the effect step began to be sent (aware UTC), None when it never was.
-        lost_at: when its answer was given up; a large body may have been on its way until then.
-        steps: the names of the steps that were acknowledged.
-        branch: the branch that was to be made, protected or committed to.
-        base_sha: the head that the commit was built on; None for a first commit.
-        commit_sha: the commit that was to become the head, where it is known before the ref moves.
-        files: per touched path its blob sha and mode after the commit, None for a path that was to be gone.
+        operation: the name of the operation in the contract, such as ``commit_files``.
+        provider: ``github``, ``gitlab`` or ``local``.
+        repo: the full path that was requested.
+        sent_at: when sending the effect step began (aware UTC); None if it was never sent.
+        lost_at: when waiting for its response ended without one. A large body may have been in flight until then.
+        steps: the names of the acknowledged steps.
+        branch: the branch to create, protect or commit to.
+        base_sha: the head that the commit is built on; None for a first commit.
+        commit_sha: the commit that becomes the head, if it is known before the ref moves.
+        files: the blob sha and mode of each touched path after the commit; None for a path that is deleted.
         message: the commit's message.
-        source_sha: the commit that a new branch was to point at.
-        rules, previous_rules: the protection asked for and the one that held before, field by field.
-        visibility, description, auto_init: what a new repository was to be.
-        number, head_sha, method, delete_source_branch: the pull request to merge, at which head, and how.
-        source_branch, target_branch, title, draft: the pull request to open (or, the branches, to merge).
-        labels, reviewers: what was to be set on it afterwards.
+        source_sha: the commit that the new branch points at.
+        rules, previous_rules: the requested protection and the one before it, field by field.
+        visibility, description, auto_init: the arguments for a new repository.
+        number, head_sha, method, delete_source_branch: the pull request to merge, its head, and how to merge it.
+        source_branch, target_branch, title, draft: the pull request to open (or the branches of the one to merge).
+        labels, reviewers: what is set on the pull request after it is opened.
     """
 
     operation: str
@@ -64,7 +65,7 @@ class Intent:
     reviewers: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The record as plain JSON values; empty fields are left out."""
+        """Return the record as plain JSON values. Empty fields are left out."""
         record = {k: v for k, v in asdict(self).items() if v not in (None, (), {})}
         for name in ("sent_at", "lost_at"):
             if (time := getattr(self, name)) is not None:
@@ -73,13 +74,13 @@ class Intent:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Self:
-        """Build the record from what :meth:`to_json` gave.
+        """Build a record from the result of :meth:`to_json`.
 
         Raises:
             ValueError: a field is missing, unknown or of another type.
         """
-        known = {f.name for f in fields(cls)}
-        if unknown := sorted(set(record) - known):
+        names = {f.name for f in fields(cls)}
+        if unknown := sorted(set(record) - names):
             raise ValueError(f"not an intent: unknown field {unknown[0]!r}")
         if missing := [k for k in ("operation", "provider", "repo") if not isinstance(record.get(k), str)]:
             raise ValueError(f"not an intent: {missing[0]!r} must be a string")
@@ -96,13 +97,13 @@ class Intent:
             for name in ("steps", "labels", "reviewers"):
                 values[name] = tuple(str(v) for v in values.get(name) or ())
             files = values.get("files") or {}
-            values["files"] = {path: None if what is None else (what[0], what[1]) for path, what in files.items()}
+            values["files"] = {path: None if entry is None else (entry[0], entry[1]) for path, entry in files.items()}
         except (TypeError, AttributeError, IndexError, ValueError) as exc:
             raise ValueError(f"not an intent: {exc}") from exc
         return cls(**values)
 
 
-# What a field must be that is there and not null; times and each file are looked at by from_json itself.
+# The types of the fields that are present and not null. from_json itself checks times and files.
 _KINDS: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("branch", "base_sha", "commit_sha", "message", "source_sha", "visibility", "description"), (str,)),
     **dict.fromkeys(("head_sha", "method", "source_branch", "target_branch", "title"), (str,)),

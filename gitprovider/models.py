@@ -1,7 +1,7 @@
-"""The values that go in and come out. Frozen, keyword-only, and checked when they are made.
+"""The values that operations take and return. They are frozen, keyword-only, and checked when they are created.
 
-A value that breaks its own rule raises InvalidRequestError at once, so that it cannot reach a provider. Times are
-aware UTC datetimes.
+A value that breaks its own rules raises InvalidRequestError at once and never reaches a provider. Times are aware UTC
+datetimes.
 """
 
 from __future__ import annotations
@@ -60,10 +60,12 @@ class Repo:
     Attributes:
         provider: the provider's name.
         path: the full path, as the host spells it.
-        id: the host's id, which a rename does not change.
-        default_branch: the name that the host will use; in an empty repository that branch does not exist yet.
-        web_url, clone_url, ssh_url: for people, for ``git clone`` over HTTPS (local: a path), over SSH (or None).
-        created_at: aware UTC, or None where the host does not say.
+        id: the host's id. A rename does not change it.
+        default_branch: the name of the default branch. In an empty repository that branch does not exist yet.
+        web_url: the repository's web page.
+        clone_url: the URL for ``git clone`` over HTTPS (local: a path).
+        ssh_url: the URL for ``git clone`` over SSH, or None.
+        created_at: aware UTC, or None if the host does not report it.
     """
 
     provider: str
@@ -92,7 +94,7 @@ class Branch:
     """A branch and its head.
 
     Attributes:
-        protected: whether any protection applies; None where the host's answer does not say.
+        protected: whether any protection applies; None if the host's response does not say.
     """
 
     name: str
@@ -109,10 +111,11 @@ class PutFile:
     """Create or replace a file.
 
     Attributes:
-        path: relative to the repository's root, with ``/``.
-        content: bytes are written as they are, a str as UTF-8, and a path is read once, when the call is made. No
-            line ending is changed.
-        executable: True or False sets the mode to 100755 or 100644; None keeps it, which for a new file is 100644.
+        path: relative to the repository's root, with ``/`` between its parts.
+        content: bytes are written unchanged, a str as UTF-8. A path is read once, when the call is made. Line endings
+            are not changed.
+        executable: True sets the mode to 100755, False to 100644. None keeps the mode of an existing file and gives a
+            new file 100644.
     """
 
     path: str
@@ -131,7 +134,7 @@ class PutFile:
             refuse("content", f"of {self.path!r} is larger than {MAX_FILE_BYTES:,} bytes")
 
     def data(self) -> bytes:
-        """The content as bytes, read now where it is a path.
+        """Return the content as bytes. If it is a path, the file is read now.
 
         Raises:
             InvalidRequestError: the file cannot be read, or is too large.
@@ -165,7 +168,7 @@ class DeleteFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveFile:
-    """Move a file, keeping its content and mode. Nothing may be at ``to``."""
+    """Move a file, keeping its content and mode. ``to`` must not exist."""
 
     path: str
     to: str
@@ -174,9 +177,9 @@ class MoveFile:
         checks.check_file_path("path", self.path)
         checks.check_file_path("to", self.to)
         if self.path == self.to:
-            refuse("to", f"is {self.to!r}, the path it comes from")
+            refuse("to", f"is {self.to!r}, the same as path")
         if self.to.startswith(f"{self.path}/"):
-            refuse("to", f"is {self.to!r}, below the file that is to be moved")
+            refuse("to", f"is {self.to!r}, which is below the file to move")
 
 
 FileChange = PutFile | DeleteFile | MoveFile
@@ -184,7 +187,7 @@ FileChange = PutFile | DeleteFile | MoveFile
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Author:
-    """Who wrote a commit. The committer may be the credential's own user; that is the host's decision."""
+    """The author of a commit. The host decides who the committer is, often the credential's user."""
 
     name: str
     email: str
@@ -193,7 +196,7 @@ class Author:
         for argument, value in (("name", self.name), ("email", self.email)):
             checks.check_text(argument, value, empty=False, limit=200)
             if set(value) & set("<>"):
-                refuse(argument, "must not hold < or >, with which Git delimits the address")
+                refuse(argument, "must not contain < or >: Git delimits the address with them")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +205,7 @@ class Commit:
 
     Attributes:
         parent: the first parent; None for a first commit.
-        web_url: where people see it, or None where the host has no pages.
+        web_url: the commit's web page, or None if the host has none.
     """
 
     sha: str
@@ -219,16 +222,16 @@ class Commit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchProtection:
-    """What a protected branch demands. Each field only adds restriction; False, 0 and () ask for nothing.
+    """The rules of a protected branch. Each field only adds a restriction; False, 0 and () require nothing.
 
     Attributes:
-        require_pull_request: nobody commits to the branch directly.
+        require_pull_request: nobody can commit to the branch directly.
         required_approvals: how many people must approve a pull request, 0 to 6.
-        required_checks: names of the status checks that must have passed.
-        dismiss_stale_approvals: a new commit takes earlier approvals away.
+        required_checks: names of the status checks that must pass.
+        dismiss_stale_approvals: a new commit dismisses earlier approvals.
         require_code_owner_review: owners named in CODEOWNERS must approve.
-        require_linear_history: no merge commits.
-        enforce_admins: administrators are bound as well.
+        require_linear_history: merge commits are not allowed.
+        enforce_admins: the rules apply to administrators too.
         block_force_push: history cannot be rewritten.
         block_deletion: the branch cannot be deleted.
     """
@@ -257,15 +260,15 @@ class BranchProtection:
         if not self.require_pull_request:
             for name in ("required_approvals", "dismiss_stale_approvals", "require_code_owner_review"):
                 if getattr(self, name):
-                    refuse(name, "needs require_pull_request=True: there is nothing to review without one")
+                    refuse(name, "needs require_pull_request=True: without a pull request there is nothing to review")
 
     @classmethod
     def nothing(cls) -> BranchProtection:
-        """The protection that demands nothing: the neutral element of :meth:`stricter`."""
+        """Return the protection that requires nothing. It is the neutral element of :meth:`stricter`."""
         return cls(require_pull_request=False, block_force_push=False)
 
     def stricter(self, other: BranchProtection) -> BranchProtection:
-        """Field by field, the stricter of both."""
+        """Return a protection with the stricter value of the two for each field."""
         stricter: dict[str, Any] = {
             field.name: (
                 (*self.required_checks, *other.required_checks)
@@ -276,15 +279,15 @@ class BranchProtection:
         }
         return BranchProtection(**stricter)
 
-    def missing_from(self, held: BranchProtection) -> tuple[str, ...]:
-        """The names of the fields in which ``held`` is weaker than this."""
+    def missing_from(self, current: BranchProtection) -> tuple[str, ...]:
+        """Return the names of the fields in which ``current`` is weaker than this protection."""
         return tuple(
             field.name
             for field in fields(self)
             if (
-                set(self.required_checks) - set(held.required_checks)
+                set(self.required_checks) - set(current.required_checks)
                 if field.name == "required_checks"
-                else getattr(self, field.name) > getattr(held, field.name)
+                else getattr(self, field.name) > getattr(current, field.name)
             )
         )
 
@@ -294,9 +297,9 @@ class PullRequest:
     """A pull request (GitLab: merge request).
 
     Attributes:
-        number: the number people see (GitLab: iid).
-        title: without the prefix by which GitLab marks a draft.
-        head_sha: the head of the source branch, or None while the host has not computed it.
+        number: the number shown to users (GitLab: iid).
+        title: the title without GitLab's draft prefix.
+        head_sha: the head of the source branch, or None if the host has not computed it yet.
         merge_commit_sha: the commit that the merge produced; None unless ``state`` is MERGED.
     """
 
@@ -323,11 +326,11 @@ class PullRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeResult:
-    """A merge that is done.
+    """The result of a merge.
 
     Attributes:
-        sha: the commit that the merge produced: the target branch's head right after it.
-        already_merged: True when it had been merged before this call, at the head asked for.
+        sha: the commit that the merge produced, which is the target branch's head right after the merge.
+        already_merged: True if the pull request was merged before this call, at the requested head.
     """
 
     sha: str

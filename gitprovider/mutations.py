@@ -1,8 +1,8 @@
-"""The six mutations as values. Each is checked when it is made, so that what exists can be sent.
+"""The six mutations as values. Each is checked when it is created, so an existing value is valid.
 
-A mutation holds everything a call asks for except the repository. Every check that needs no host is made here, and a
-violation raises InvalidRequestError that names the argument. One value serves the call, the intent, the coroutine and
-the ``ensure_`` function.
+A mutation contains every argument of a call except the repository. All checks that need no host are made here. A wrong
+argument raises InvalidRequestError with the argument's name. The same value is used for the call, the intent, the
+coroutine and the ``ensure_`` function.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from gitprovider import checks
 from gitprovider.checks import refuse
@@ -37,10 +37,10 @@ _T = TypeVar("_T")
 
 
 class Mutation(ABC, Generic[_T]):
-    """Base class of the six mutations. ``_T`` is what the operation returns.
+    """Base class of the six mutations. ``_T`` is the type that the operation returns.
 
     Attributes:
-        operation: the contract's name of the operation.
+        operation: the name of the operation in the contract.
         effect: the name of the effect step, the same on every host.
     """
 
@@ -51,21 +51,21 @@ class Mutation(ABC, Generic[_T]):
 
     @abstractmethod
     def record(self) -> dict[str, Any]:
-        """The fields of an Intent that are known before any request. It holds no file contents and no secrets."""
+        """Return the fields of an Intent that are known before any request, without file contents and secrets."""
 
     def options(self) -> tuple[str, ...]:
-        """The names in ``gitprovider.options.OPTIONS`` that a host must support to carry this out."""
+        """Return the names in ``gitprovider.options.OPTIONS`` that a host must honour for this mutation."""
         return ()
 
     def arguments(self) -> dict[str, Any]:
-        """The keyword arguments of the operation."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        """Return the keyword arguments of the operation."""
+        return {field.name: getattr(self, field.name) for field in fields(cast(Any, self))}
 
     def apply(self, provider: GitProviderContract, repo: str) -> _T:
-        """Call the operation on any provider of the contract.
+        """Call the operation on any provider of the contract and return its result.
 
         Raises:
-            GitProviderError: whatever the operation raises.
+            GitProviderError: any error of the operation.
         """
         result: _T = getattr(provider, self.operation)(repo, **self.arguments())
         return result
@@ -88,12 +88,12 @@ class CreateRepo(Mutation[Repo]):
         _set(self, visibility=checks.check_enum("visibility", self.visibility, Visibility))
 
     def options(self) -> tuple[str, ...]:
-        """``visibility=internal`` and ``auto_init``, where asked for."""
+        """Return ``visibility=internal`` and ``auto_init`` if they are requested."""
         internal = ("create_repo.visibility=internal",) if self.visibility is Visibility.INTERNAL else ()
         return (*internal, *(("create_repo.auto_init",) if self.auto_init else ()))
 
     def record(self) -> dict[str, Any]:
-        """All three arguments."""
+        """Return all three arguments."""
         return {"visibility": self.visibility.value, "description": self.description, "auto_init": self.auto_init}
 
 
@@ -113,11 +113,11 @@ class CreateBranch(Mutation[Branch]):
 
     @property
     def source_sha(self) -> str | None:
-        """The source, if it is a commit sha; None if it is a branch name."""
+        """The source if it is a commit sha, or None if it is a branch name."""
         return self.source if checks.is_sha(self.source) else None
 
     def record(self) -> dict[str, Any]:
-        """The branch, and the commit where it is known."""
+        """Return the branch, and the source commit if it is known."""
         return {"branch": self.name, "source_sha": self.source_sha}
 
 
@@ -137,17 +137,17 @@ class ProtectBranch(Mutation[BranchProtection]):
             refuse("rules", f"must be a BranchProtection, not {type(self.rules).__name__}")
 
     def options(self) -> tuple[str, ...]:
-        """Every field of the rules that restricts something."""
+        """Return every field of the rules that restricts something."""
         return tuple(f"protect_branch.{name}" for name in self.rules.missing_from(BranchProtection.nothing()))
 
     def record(self) -> dict[str, Any]:
-        """The branch and the rules."""
+        """Return the branch and the rules."""
         return {"branch": self.branch, "rules": plain_rules(self.rules)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitFiles(Mutation[Commit]):
-    """Arguments of ``commit_files``. Files named by a path are read when the value is made; contents are bytes."""
+    """Arguments of ``commit_files``. Files given by path are read when the value is created. Contents are bytes."""
 
     operation: ClassVar[str] = "commit_files"
     effect: ClassVar[str] = "move branch"
@@ -167,23 +167,23 @@ class CommitFiles(Mutation[Commit]):
 
     @property
     def paths(self) -> list[str]:
-        """Every path that the changes name, in their order; a move names two."""
+        """Every path in the changes, in their order. A move has two."""
         return _paths(self.changes)
 
     def options(self) -> tuple[str, ...]:
-        """``author`` and ``executable``, where asked for."""
+        """Return ``author`` and ``executable`` if they are requested."""
         author = ("commit_files.author",) if self.author is not None else ()
         modes = any(isinstance(change, PutFile) and change.executable is not None for change in self.changes)
         return (*author, *(("commit_files.executable",) if modes else ()))
 
     def record(self) -> dict[str, Any]:
-        """The branch and the message. The host adds the head and the files, once it has read what is there."""
+        """Return the branch, the message and the expected head. The provider adds the head and the files later."""
         return {"branch": self.branch, "message": self.message, "base_sha": self.expected_head}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenPullRequest(Mutation[PullRequest]):
-    """Arguments of ``open_pull_request``. Labels and reviewers hold each name once."""
+    """Arguments of ``open_pull_request``. Labels and reviewers contain each name once."""
 
     operation: ClassVar[str] = "open_pull_request"
     effect: ClassVar[str] = "open pull request"
@@ -207,12 +207,12 @@ class OpenPullRequest(Mutation[PullRequest]):
         _set(self, labels=_names("labels", self.labels), reviewers=_names("reviewers", self.reviewers))
 
     def options(self) -> tuple[str, ...]:
-        """``draft``, ``labels`` and ``reviewers``, where asked for."""
+        """Return ``draft``, ``labels`` and ``reviewers`` if they are requested."""
         names = ("draft", "labels", "reviewers")
         return tuple(f"open_pull_request.{name}" for name in names if getattr(self, name))
 
     def record(self) -> dict[str, Any]:
-        """Everything but the description."""
+        """Return everything except the description."""
         return {name: value for name, value in self.arguments().items() if name != "description"}
 
 
@@ -236,18 +236,18 @@ class MergePullRequest(Mutation[MergeResult]):
         if self.message is not None:
             checks.check_text("message", self.message, empty=False, multiline=True)
             if self.method is MergeMethod.REBASE:
-                refuse("message", "has no place: a rebase makes no commit of its own")
+                refuse("message", "cannot be used with REBASE, which makes no commit of its own")
         checks.check_bool("delete_source_branch", self.delete_source_branch)
         checks.check_seconds("timeout", self.timeout)
         _set(self, expected_head=_optional_sha(self.expected_head))
 
     def options(self) -> tuple[str, ...]:
-        """The method, and ``delete_source_branch`` where asked for."""
+        """Return the method, and ``delete_source_branch`` if it is requested."""
         delete = ("merge_pull_request.delete_source_branch",) if self.delete_source_branch else ()
         return (f"merge_pull_request.method={self.method.value}", *delete)
 
     def record(self) -> dict[str, Any]:
-        """The number, the method, the head and whether the source branch goes."""
+        """Return the number, the method, the head and ``delete_source_branch``."""
         return {
             "number": self.number,
             "method": self.method.value,
@@ -257,7 +257,7 @@ class MergePullRequest(Mutation[MergeResult]):
 
 
 def plain_rules(rules: BranchProtection) -> dict[str, Any]:
-    """A protection as JSON values, for an intent."""
+    """Return a protection as JSON values, for an intent."""
     return {k: list(v) if isinstance(v, tuple) else v for k, v in dataclasses.asdict(rules).items()}
 
 
@@ -277,7 +277,7 @@ def _names(argument: str, value: Any) -> tuple[str, ...]:
 
 
 def _read_changes(changes: Any) -> tuple[FileChange, ...]:
-    """The changes, checked as a whole, with every file's content as bytes."""
+    """Check the changes as a whole and return them with every file's content as bytes."""
     if isinstance(changes, str | bytes) or not isinstance(changes, Iterable):
         refuse("changes", "must be a sequence of PutFile, DeleteFile and MoveFile")
     read: list[FileChange] = []
@@ -287,12 +287,12 @@ def _read_changes(changes: Any) -> tuple[FileChange, ...]:
             data = change.data()
             size += len(data)
             if size > MAX_CALL_BYTES:
-                refuse("changes", f"are larger than {MAX_CALL_BYTES:,} bytes together; split them over several commits")
+                refuse("changes", f"are larger than {MAX_CALL_BYTES:,} bytes together; split them into several commits")
             read.append(dataclasses.replace(change, content=data))
         elif isinstance(change, DeleteFile | MoveFile):
             read.append(change)
         else:
-            refuse("changes", f"must hold PutFile, DeleteFile and MoveFile, not {type(change).__name__}")
+            refuse("changes", f"must contain only PutFile, DeleteFile and MoveFile, not {type(change).__name__}")
     if not read:
         refuse("changes", "must not be empty")
     _check_paths(read)
@@ -311,7 +311,7 @@ def _check_paths(changes: Sequence[FileChange]) -> None:
     seen: set[str] = set()
     for path in _paths(changes):
         if path in seen:
-            refuse("changes", f"name {path!r} twice")
+            refuse("changes", f"contain {path!r} twice")
         seen.add(path)
     made = {
         change.to if isinstance(change, MoveFile) else change.path

@@ -1,4 +1,4 @@
-"""Which option which host honours: the one table behind ``provider.supports``, the README's table and the tests."""
+"""The table of options that each host honours. ``provider.supports``, the README's table and the tests use it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from gitprovider.models import BranchProtection, Visibility
 
 Host = Literal["github", "github-enterprise", "gitlab", "gitlab-self-managed", "local"]
 
-# A host that has no column of its own in a row is as its family.
+# A host without its own entry in a row has the entry of its family.
 _FAMILY: Mapping[Host, Host] = {"github-enterprise": "github", "gitlab-self-managed": "gitlab"}
 
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """Whether a host honours an option, and if not, why and what to do instead."""
+    """Whether a host honours an option. If not, ``reason`` says why and what to do instead."""
 
     honoured: bool
     reason: str = ""
@@ -75,10 +75,10 @@ OPTIONS: Mapping[str, Mapping[Host, Support]] = {
 
 
 def support(option: str, host: Host) -> Support:
-    """The table's row for ``option`` and ``host``.
+    """Return the entry of the table for ``option`` and ``host``.
 
     Raises:
-        InvalidRequestError: there is no such option.
+        InvalidRequestError: the option does not exist.
     """
     row = OPTIONS.get(option)
     if row is None:
@@ -89,19 +89,19 @@ def support(option: str, host: Host) -> Support:
 
 
 def require(option: str, host: Host) -> None:
-    """Raise UnsupportedOptionError when ``host`` cannot honour ``option``."""
+    """Raise UnsupportedOptionError if ``host`` cannot honour ``option``."""
     row = support(option, host)
     if not row.honoured:
         raise UnsupportedOptionError(f"{option}: {row.reason}", option=option, hint=row.reason)
 
 
 def require_rules(rules: BranchProtection, host: Host) -> None:
-    """Check every field of ``rules`` that asks for something."""
+    """Raise UnsupportedOptionError if ``host`` cannot honour a field of ``rules`` that requires something."""
     for name in rules.missing_from(BranchProtection.nothing()):
         require(f"protect_branch.{name}", host)
 
 
 def require_visibility(visibility: Visibility, host: Host) -> None:
-    """Check a visibility; only INTERNAL is not honoured everywhere."""
+    """Raise UnsupportedOptionError if ``host`` cannot honour ``visibility``. Every host has PUBLIC and PRIVATE."""
     if visibility is Visibility.INTERNAL:
         require("create_repo.visibility=internal", host)

@@ -1,7 +1,7 @@
-"""One redaction for every text that comes from outside.
+"""Redaction of secrets in text from outside, such as a host's message, an SDK's error or a URL.
 
-A host's message, an SDK's error, a URL: each passes through :func:`redact` (or a :class:`Redactor` that also knows
-the provider's own tokens) before it enters an error, an event, a log line or the terminal.
+All such text passes through :func:`redact`, or through a :class:`Redactor` that also knows the provider's own tokens,
+before it enters an error, an event, a log line or the terminal.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterable
 
 MASK = "***"
+HOST_TEXT = 4096  # characters of a host's text that are looked at; people see 500 of them
 
-# Every expression here is linear: what is repeated without a bound begins only after a literal, and a match takes all
-# of it, so that no character is looked at from more than one beginning.
+# Every expression here is linear. A repetition without a bound starts only after a literal, and a match takes all of it.
 #
-# Shapes of tokens as the hosts document them:
+# The hosts' documented token formats:
 # https://docs.github.com/en/authentication/keeping-your-account-and-data-secure/about-authentication-to-github#githubs-token-formats
 # https://docs.gitlab.com/security/tokens/#token-prefixes
 _TOKEN_SHAPES = re.compile(
@@ -45,12 +45,12 @@ _NAMED = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}  # in HTML
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """Return ``text`` with every secret replaced by ``***``.
 
-    Replaced are the given ``secrets`` (also percent-encoded, escaped as in JSON or HTML, and inside base64), credentials
-    inside URLs, the token shapes of GitHub and GitLab, JSON web tokens, private keys, and the values of authorization
-    headers and token parameters. The time it takes grows with the length of the text.
+    It replaces the given ``secrets`` (plain, percent-encoded, escaped as in JSON and HTML, and inside base64),
+    credentials in URLs, tokens in the formats of GitHub and GitLab, JSON web tokens, private keys, and the values of
+    authorization headers and token parameters. Its time is linear in the length of the text.
     """
     for secret in secrets:
-        # A secret of a few characters would blank out ordinary words; no host issues one.
+        # A secret of fewer characters would mask ordinary words. No host issues one.
         if len(secret) >= 4:
             text = re.sub(_spellings(secret), MASK, text)
     text = _PRIVATE_KEY.sub(MASK, text)
@@ -61,23 +61,23 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def _spellings(secret: str) -> str:
-    """An expression for every spelling of ``secret`` that a host or an SDK may send back."""
+    """Return an expression for every spelling of ``secret`` in a response of a host or a text of an SDK."""
     found = ["".join(map(_spelling, secret))]
     if len(secret) >= 8:
         from base64 import b64encode
 
-        # Inside "user:secret" the secret begins at one of three places of base64's groups of three bytes. What does
-        # not depend on its neighbours is found; a Basic credential is masked from there to its end.
+        # Base64 of "user:secret" spells the secret in one of three ways, by its distance from the start. The part that
+        # does not depend on the neighbours is found. The credential is masked from there to its end.
         for before in range(3):
             data = bytes(before) + secret.encode()
             core = b64encode(data)[-(-before * 4 // 3) : len(data) * 4 // 3].decode()
-            letters = (re.escape(c) if c.isalnum() else {"+": "(?:[+-]|%2[bB])", "/": "(?:[/_]|%2[fF])"}[c] for c in core)
-            found.append("[A-Za-z0-9+/_-]?" + "".join(letters) + "[A-Za-z0-9+/=_%-]*")
+            core = re.sub("[+]", "(?:[+-]|%2[bB])", core.replace("/", "(?:[/_]|%2[fF])"))
+            found.append(f"[A-Za-z0-9+/_-]?{core}[A-Za-z0-9+/=_%-]*")
     return "|".join(found)
 
 
 def _spelling(character: str) -> str:
-    """An expression for a character as it is, percent-encoded, and escaped as in JSON or HTML, also more than once."""
+    """Return an expression for a character: plain, percent-encoded, and escaped as in JSON and HTML, also repeatedly."""
     percent = "".join(f"%(?:25){{0,4}}{_hex(byte, 2)}" for byte in character.encode())
     names = [f"#0{{0,6}}{ord(character)}", f"#[xX]0{{0,6}}{_hex(ord(character), 1)}"]
     if character in _NAMED:
@@ -92,7 +92,7 @@ def _hex(number: int, digits: int) -> str:
 
 
 def printable(text: str, limit: int = 500) -> str:
-    """Return ``text`` as one readable line: control characters become spaces, and what exceeds ``limit`` is cut."""
+    """Return ``text`` as one readable line of at most ``limit`` characters. Control characters become spaces."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
@@ -100,19 +100,15 @@ def printable(text: str, limit: int = 500) -> str:
 def readable(text: str, secrets: Iterable[str] = ()) -> str:
     """Return ``text``, which may come from anywhere, redacted and as one readable line.
 
-    A text of any length takes the same time: what is beyond a few thousand characters is not looked at, and the word
-    that the cut goes through, which may be half a secret, is not shown.
+    A longer text is cut first. The word at the cut, which may be half a secret, is dropped.
     """
-    if len(text) > _LONGEST:
-        text = text[:_LONGEST].rpartition(" ")[0] or text[:_LONGEST]
+    if len(text) > HOST_TEXT:
+        text = text[:HOST_TEXT].rpartition(" ")[0] or text[:HOST_TEXT]
     return printable(redact(text, secrets))
 
 
-_LONGEST = 4096
-
-
 class Redactor:
-    """A redaction that knows one provider's own secrets. Its repr shows none of them, and it refuses to be pickled."""
+    """Redacts text with one provider's own secrets. Its repr does not show them, and it cannot be pickled."""
 
     __slots__ = ("__weakref__", "_secrets")
 
@@ -120,15 +116,15 @@ class Redactor:
         self._secrets: tuple[str, ...] = tuple(s for s in secrets if s)
 
     def __call__(self, text: str) -> str:
-        """``text`` redacted, as one readable line."""
+        """Return ``text`` redacted, as one readable line."""
         return readable(text, self._secrets)
 
     def whole(self, text: str) -> str:
-        """``text`` redacted, at its full length and with its line breaks."""
+        """Return ``text`` redacted, at its full length and with its line breaks."""
         return redact(text, self._secrets)
 
     def learn(self, secret: str) -> None:
-        """Add a secret that came to be known later, such as a renewed installation token. The last eight are kept."""
+        """Add a secret, such as a renewed installation token. The last eight are kept."""
         if secret and secret not in self._secrets:
             self._secrets = (*self._secrets[-7:], secret)
 
@@ -136,4 +132,4 @@ class Redactor:
         return "Redactor(***)"
 
     def __reduce__(self) -> str | tuple[object, ...]:
-        raise TypeError("a Redactor holds secrets and cannot be pickled; build the provider where it is used")
+        raise TypeError("a Redactor contains secrets and cannot be pickled; build the provider where it is used")

@@ -1,4 +1,4 @@
-"""What became of a mutation whose answer was lost: found out with reads only, and nothing is sent again."""
+"""Find out whether a mutation took effect after its response was lost. Only reads are sent."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ from gitprovider.intent import Intent
 from gitprovider.models import Branch, BranchProtection, Commit, MergeResult, PullRequest, PullRequestState
 from gitprovider.retry import PollDeadline
 
-# A host's clock and ours may differ by this much: what it dates shortly before our request may still be ours.
+# The host's clock and the local clock may differ by this much. An object that the host dates up to this much before the
+# request may still be the result of that request.
 CLOCK_SKEW = timedelta(seconds=60)
-# How far back a commit is looked for whose sha is not known; each step is one request.
+# How many commits are searched for a commit whose sha is not known. Each commit is one request.
 MAX_COMMITS = 100
-# While waiting for the settle time, looks come after 1, 2, 4 … seconds, at most this many apart.
+# While waiting for the settle time, the host is read after 1, 2, 4 … seconds, with at most this many between two reads.
 _MAX_INTERVAL = 16.0
 
 
 class Verdict(StrEnum):
-    """What a look at the host found.
+    """What the reads of the host found.
 
-    ``APPLIED``: the host holds what was asked.
-    ``NOT_APPLIED``: it does not, and the request can no longer take effect: repeating the call is safe.
-    ``CONFLICT``: the host changed in another way, or in part of what was asked only; the detail says what was expected
-    and what is there.
-    ``UNDECIDED``: too early to tell (``look_again_at``), or nothing that a read can tell (the detail says what to
-    look at by hand).
+    ``APPLIED``: the host has the requested state.
+    ``NOT_APPLIED``: the host does not have it, and the request can no longer take effect. Repeating the call is safe.
+    ``CONFLICT``: the host changed in another way, or only part of the request took effect. The detail says what was
+    expected and what was found.
+    ``UNDECIDED``: it is too early to decide (``look_again_at``), or reads cannot decide. The detail then says what to
+    check by hand.
     """
 
     APPLIED = "applied"
@@ -44,14 +45,15 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolution:
-    """What became of a mutation. It pickles.
+    """The result of :func:`resolve`. It can be pickled.
 
     Attributes:
         verdict: what was found.
-        detail: one readable line: what was seen, and what remains to be done.
+        detail: one readable line: what was read, and what remains to be done.
         value: for APPLIED, what the call would have returned: a Repo, Branch, BranchProtection, Commit, PullRequest or
-            MergeResult. None otherwise, and where the host does not show enough to build it.
-        look_again_at: for UNDECIDED, when a look can decide (aware UTC); None when only a person can.
+            MergeResult. None otherwise, or if the host does not return enough to build it.
+        look_again_at: for UNDECIDED, the time after which another call can decide (aware UTC); None if only a person
+            can.
     """
 
     verdict: Verdict
@@ -60,7 +62,7 @@ class Resolution:
     look_again_at: datetime | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The four fields as plain JSON values."""
+        """Return the four fields as plain JSON values."""
         record: dict[str, Any] = plain(self)
         return record
 
@@ -75,23 +77,23 @@ def resolve(
 ) -> Resolution:
     """Find out, with reads only, whether a mutation took effect. Nothing is sent again.
 
-    ``NOT_APPLIED`` is said of a request that was never sent, that the host refused, or after a look made at least
-    ``provider.settle`` seconds after it was sent, that is, after its answer was given up where that is known: until
-    then a lost request may still be running on the host. For an UNKNOWN error whose intent lacks both times, these
-    seconds begin with this call.
+    A lost request may still be running on the host for ``provider.settle`` seconds. The verdict is NOT_APPLIED only if
+    the request was never sent, if the host refused it, or if the host is read after that time. The time starts at the
+    intent's ``lost_at``, or at ``sent_at`` if there is no ``lost_at``. If an UNKNOWN error's intent has neither, it
+    starts with this call.
 
     Args:
         provider: a provider for the same host, with a credential that may see the repository.
-        error_or_intent: the error of the failed call; or its ``intent``, which may have been stored as JSON.
-        wait: keep looking until the settle time has passed, instead of answering UNDECIDED. The wait ends at once
-            when the event of :func:`gitprovider.cancel_on` is set.
-        sleep: waits that many seconds; by default ``time.sleep``.
-        now: the present time, aware; the clock that ``sent_at`` and ``lost_at`` are compared with.
+        error_or_intent: the error of the failed call, or its ``intent``, which may have been stored as JSON.
+        wait: read the host again until the settle time has passed, instead of returning UNDECIDED. The wait ends at
+            once if the event of :func:`gitprovider.cancel_on` is set.
+        sleep: waits the given number of seconds; ``time.sleep`` by default.
+        now: returns the current time, aware. ``sent_at`` and ``lost_at`` are compared with it.
 
     Raises:
-        InvalidRequestError: this is no evidence of a mutation, or it comes from another host's provider.
+        InvalidRequestError: the argument is not an error or intent of a mutation, or another host's provider made it.
         RetryCancelledError: the wait was cancelled.
-        GitProviderError: a read failed; nothing is known then. In particular NotFoundError: the repository is gone, or
+        GitProviderError: a read failed, and nothing is known. NotFoundError means that the repository is gone, or that
             this credential may not see it.
     """
     check_bool("wait", wait)
@@ -104,164 +106,166 @@ def resolve(
     else:
         intent = error_or_intent
     if not isinstance(intent, Intent):
-        refuse("error_or_intent", "must be an error that carries the intent of a mutation, or that intent")
-    look = _LOOKS.get(intent.operation)
-    if look is None:
-        refuse("error_or_intent", f"is of {intent.operation!r}, which is no mutation of the contract")
+        refuse("error_or_intent", "must be an error with the intent of a mutation, or that intent")
+    check = _CHECKS.get(intent.operation)
+    if check is None:
+        refuse("error_or_intent", f"is of {intent.operation!r}, which is not a mutation of the contract")
     if intent.provider != provider.name:
-        refuse("provider", f"is {provider.name!r}, and the call was made on {intent.provider!r}")
-    lost = outcome is Outcome.UNKNOWN  # whoever says so counts for more than a time that is missing
+        refuse("provider", f"is {provider.name!r}, but the call was made on {intent.provider!r}")
+    lost = outcome is Outcome.UNKNOWN  # the error's outcome takes precedence over a missing time
     if intent.sent_at is None and not intent.steps and not lost:
-        return _not_applied("the request that would have changed something was never sent")
-    # A body of 50 MB may take longer to send than the host to settle: it was sent whole by when it was given up.
+        return _not_applied("the request that changes the host was never sent")
+    # Sending a body of 50 MB may take longer than the settle time, so `lost_at` comes first.
     last_seen = intent.lost_at or intent.sent_at or (now() if lost else None)
     due = None if last_seen is None else last_seen + timedelta(seconds=provider.settle)
     polls = PollDeadline(0.0, sleep=sleep, first=1.0, longest=_MAX_INTERVAL)
     while True:
-        looked_at = now()
-        seen = look(provider, intent)
-        if seen.final or due is None or looked_at >= due:
-            return _with_steps(seen.resolution, intent)
+        checked_at = now()
+        finding = check(provider, intent)
+        if finding.final or due is None or checked_at >= due:
+            return _with_steps(finding.resolution, intent)
         if not wait:
-            detail = f"too early to tell, the request may still be running: {seen.resolution.detail}"
+            detail = f"too early to tell, the request may still be running: {finding.resolution.detail}"
             return Resolution(verdict=Verdict.UNDECIDED, detail=detail, look_again_at=due)
-        polls.wait(min(polls.next_pause(), (due - looked_at).total_seconds()))
+        polls.wait(min(polls.next_pause(), (due - checked_at).total_seconds()))
 
 
 def _with_steps(found: Resolution, intent: Intent) -> Resolution:
-    """A call of which the host acknowledged a step has changed something, also where the look does not show it."""
+    """Turn NOT_APPLIED into CONFLICT if the host acknowledged a step: the call has changed something."""
     if found.verdict is not Verdict.NOT_APPLIED or not intent.steps:
         return found
     done = ", ".join(intent.steps)
-    return Resolution(verdict=Verdict.CONFLICT, detail=f"{found.detail}, though the host acknowledged: {done}")
+    return Resolution(verdict=Verdict.CONFLICT, detail=f"{found.detail}, but the host acknowledged: {done}")
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """One look's finding. ``final`` is False where a request that is still running could change it."""
+class _Finding:
+    """The result of one check. ``final`` is False if a request that is still running could change it."""
 
     resolution: Resolution
     final: bool
 
 
-_Look = Callable[[InspectableProvider, Intent], _Seen]
+_Check = Callable[[InspectableProvider, Intent], _Finding]
 
 
 def _not_applied(detail: str) -> Resolution:
     return Resolution(verdict=Verdict.NOT_APPLIED, detail=detail)
 
 
-def _absent(detail: str) -> _Seen:
-    return _Seen(_not_applied(detail), final=False)
+def _absent(detail: str) -> _Finding:
+    return _Finding(_not_applied(detail), final=False)
 
 
-def _applied(value: Any, detail: str) -> _Seen:
-    return _Seen(Resolution(verdict=Verdict.APPLIED, detail=detail, value=value), final=True)
+def _applied(value: Any, detail: str) -> _Finding:
+    return _Finding(Resolution(verdict=Verdict.APPLIED, detail=detail, value=value), final=True)
 
 
-def _conflict(detail: str, *, final: bool = True) -> _Seen:
-    return _Seen(Resolution(verdict=Verdict.CONFLICT, detail=detail), final)
+def _conflict(detail: str, *, final: bool = True) -> _Finding:
+    return _Finding(Resolution(verdict=Verdict.CONFLICT, detail=detail), final)
 
 
-def _by_hand(detail: str, *, final: bool = True) -> _Seen:
-    return _Seen(Resolution(verdict=Verdict.UNDECIDED, detail=detail), final)
+def _undecided(detail: str, *, final: bool = True) -> _Finding:
+    return _Finding(Resolution(verdict=Verdict.UNDECIDED, detail=detail), final)
 
 
 def _made_since(intent: Intent, created_at: datetime) -> bool:
     return intent.sent_at is None or created_at >= intent.sent_at - CLOCK_SKEW
 
 
-def _create_repo(provider: InspectableProvider, intent: Intent) -> _Seen:
+def _create_repo(provider: InspectableProvider, intent: Intent) -> _Finding:
     repo = optional(provider.get_repo, intent.repo)
     if repo is None:
         return _absent(f"there is no repository {intent.repo}")
     if repo.path.lower() != intent.repo.lower():
-        return _conflict(f"{intent.repo} leads to {repo.path}, a repository that was renamed")
+        return _conflict(f"{intent.repo} redirects to {repo.path}: a repository was renamed")
     differs = [
-        f"{name} is {there!r}, asked was {asked!r}"
-        for name, there, asked in (
+        f"{name} is {actual!r}, not {asked!r}"
+        for name, actual, asked in (
             ("visibility", repo.visibility.value, intent.visibility),
             ("description", repo.description, intent.description),
         )
-        if asked is not None and there != asked
+        if asked is not None and actual != asked
     ]
     if differs:
-        return _conflict(f"{intent.repo} exists, and its {'; its '.join(differs)}")
+        return _conflict(f"{intent.repo} exists, but its {'; its '.join(differs)}")
     if repo.created_at is None:
-        return _by_hand(f"{intent.repo} exists as asked, and the host does not say since when; see who made it")
+        return _undecided(f"{intent.repo} exists as requested; the host does not say since when; check who created it")
     if not _made_since(intent, repo.created_at):
-        return _conflict(f"{intent.repo} exists as asked, but since {repo.created_at.isoformat()}, before the request")
-    return _applied(repo, f"{intent.repo} exists since {repo.created_at.isoformat()}")
+        created = repo.created_at.isoformat()
+        return _conflict(f"{intent.repo} exists as requested, but was created before the request, at {created}")
+    return _applied(repo, f"{intent.repo} was created at {repo.created_at.isoformat()}")
 
 
-def _create_branch(provider: InspectableProvider, intent: Intent) -> _Seen:
-    name, source = _known(intent, "branch"), _known(intent, "source_sha")
+def _create_branch(provider: InspectableProvider, intent: Intent) -> _Finding:
+    name, source = _required(intent, "branch"), _required(intent, "source_sha")
     head = optional(provider.head, intent.repo, name)
     if head is None:
-        provider.get_repo(intent.repo)  # a repository that cannot be seen says nothing of its branches
+        provider.get_repo(intent.repo)  # a missing branch means nothing if the repository itself cannot be read
         return _absent(f"there is no branch {name}")
     if head == source:
         return _applied(Branch(name=name, sha=head), f"the branch {name} is at {source}")
     if provider.contains(intent.repo, source, name):
         return _applied(
-            Branch(name=name, sha=source), f"the branch {name} holds {source} and has moved on since, to {head}"
+            Branch(name=name, sha=source), f"the branch {name} contains {source} and has since moved to {head}"
         )
-    return _conflict(f"the branch {name} is at {head}, and does not hold {source}, from which it was to be made")
+    return _conflict(f"the branch {name} is at {head} and does not contain {source}, its requested source")
 
 
-def _protect_branch(provider: InspectableProvider, intent: Intent) -> _Seen:
-    branch = _known(intent, "branch")
+def _protect_branch(provider: InspectableProvider, intent: Intent) -> _Finding:
+    branch = _required(intent, "branch")
     if intent.rules is None:
-        refuse("error_or_intent", "lacks 'rules', without which protect_branch cannot be looked up")
+        refuse("error_or_intent", "has no 'rules', which resolving a protect_branch needs")
     rules = _rules(intent.rules)
     nothing = BranchProtection.nothing()
     previous = nothing if intent.previous_rules is None else _rules(intent.previous_rules)
     try:
-        held = provider.protection(intent.repo, branch)
+        current = provider.protection(intent.repo, branch)
     except NotFoundError:
         provider.get_repo(intent.repo)
         return _conflict(f"there is no branch {branch} to protect", final=False)
-    if held is not None and not rules.missing_from(held):
-        return _applied(held, f"the branch {branch} is protected as asked")
-    if (held or nothing) == previous:
-        return _absent(f"the branch {branch} is protected as it was before" if held else f"nothing protects {branch}")
-    if held is None:
+    if current is not None and not rules.missing_from(current):
+        return _applied(current, f"the branch {branch} is protected as requested")
+    if (current or nothing) == previous:
+        return _absent(f"the protection of {branch} is unchanged" if current else f"nothing protects {branch}")
+    if current is None:
         return _conflict(f"nothing protects the branch {branch}, which was protected before", final=False)
-    lacking = ", ".join(rules.missing_from(held))
-    return _conflict(f"the protection of {branch} has changed and is weaker than asked in: {lacking}", final=False)
+    lacking = ", ".join(rules.missing_from(current))
+    return _conflict(f"the protection of {branch} has changed and is weaker than requested: {lacking}", final=False)
 
 
-def _commit_files(provider: InspectableProvider, intent: Intent) -> _Seen:
-    branch = _known(intent, "branch")
+def _commit_files(provider: InspectableProvider, intent: Intent) -> _Finding:
+    branch = _required(intent, "branch")
     head = optional(provider.head, intent.repo, branch)
     if head is None:
         provider.get_repo(intent.repo)
         if intent.base_sha is None:
             return _absent(f"the branch {branch} does not exist yet")
-        return _conflict(f"the branch {branch} is gone; the commit was to be made on {intent.base_sha}")
+        return _conflict(f"the branch {branch} no longer exists; the commit was based on {intent.base_sha}")
     if intent.commit_sha is not None:
-        return _known_commit(provider, intent, branch, head, intent.commit_sha)
+        return _commit_by_sha(provider, intent, branch, head, intent.commit_sha)
     if head == intent.base_sha:
         return _absent(f"the branch {branch} is still at {head}")
-    return _unknown_commit(provider, intent, branch, head)
+    return _commit_by_content(provider, intent, branch, head)
 
 
-def _known_commit(provider: InspectableProvider, intent: Intent, branch: str, head: str, sha: str) -> _Seen:
+def _commit_by_sha(provider: InspectableProvider, intent: Intent, branch: str, head: str, sha: str) -> _Finding:
     if provider.contains(intent.repo, sha, branch):
         commit = dataclasses.replace(provider.commit(intent.repo, sha), branch=branch)
-        return _applied(commit, f"the branch {branch} holds the commit {sha}")
+        return _applied(commit, f"the branch {branch} contains the commit {sha}")
     if head == intent.base_sha:
         return _absent(f"the branch {branch} is still at {head}")
-    return _conflict(f"the branch {branch} is at {head}, and does not hold {sha}, which was built on {intent.base_sha}")
+    return _conflict(f"the branch {branch} is at {head} and does not contain {sha}, based on {intent.base_sha}")
 
 
-def _unknown_commit(provider: InspectableProvider, intent: Intent, branch: str, head: str) -> _Seen:
-    """Look for a commit with the message, blobs and modes asked for, from the head back to where it was built on.
+def _commit_by_content(provider: InspectableProvider, intent: Intent, branch: str, head: str) -> _Finding:
+    """Search for a commit with the requested message, blobs and modes, from the head back to the commit's base.
 
-    Not final without a find: a host without compare-and-set may still put the commit on the head that is there now.
+    If the commit is not found, the result is not final. A host without compare-and-set may still put the commit on the
+    current head.
     """
     if not intent.files or intent.message is None:
-        return _by_hand(f"the evidence does not name the commit, its message or its files; see the history of {branch}")
+        return _undecided(f"the intent has no commit sha, message or files; check the history of {branch}")
     built_on = intent.base_sha or "an empty repository"
     found: Commit | None = None
     at: str | None = head
@@ -269,96 +273,98 @@ def _unknown_commit(provider: InspectableProvider, intent: Intent, branch: str, 
         if at is None or at == intent.base_sha:
             break
         commit = provider.commit(intent.repo, at)
-        if _same_text(commit.message, intent.message) and _holds(provider, intent, at):
-            found = commit  # the oldest one counts: a later commit like it is somebody's repetition
+        if _same_text(commit.message, intent.message) and _has_files(provider, intent, at):
+            found = commit  # the oldest match counts: a later one is a repetition by somebody else
         at = commit.parent
     if found is None and at not in (None, intent.base_sha):
-        return _by_hand(f"not among the last {MAX_COMMITS} commits of {branch}; see its history", final=False)
+        return _undecided(f"the commit is not among the last {MAX_COMMITS} of {branch}; check its history", final=False)
     if found is not None:
-        where = "" if found.parent == intent.base_sha else f", made on {found.parent} and not on {built_on}"
+        where = "" if found.parent == intent.base_sha else f", on {found.parent} instead of {built_on}"
         return _applied(
-            dataclasses.replace(found, branch=branch), f"the branch {branch} holds the commit {found.sha}{where}"
+            dataclasses.replace(found, branch=branch), f"the branch {branch} contains the commit {found.sha}{where}"
         )
-    if _holds(provider, intent, head):
-        return _by_hand(
-            f"the files on {branch} are as asked, but no commit since {built_on} made them alone; see its history",
+    if _has_files(provider, intent, head):
+        return _undecided(
+            f"the files on {branch} are as requested, but no single commit since {built_on} made them; "
+            "check its history",
             final=False,
         )
-    if at is None and intent.base_sha is None and (part := _part(provider, intent, head)) > 0:
-        # A host that refuses several files for an empty repository takes one of them first.
+    if at is None and intent.base_sha is None and (present := _count_present(provider, intent, head)) > 0:
+        # A host that refuses several files in an empty repository gets one of them first.
         return _conflict(
-            f"the first commit on {branch} holds {part} of {len(intent.files)} files asked for", final=False
+            f"the first commit on {branch} contains {present} of {len(intent.files)} requested files", final=False
         )
     if at is None and intent.base_sha is not None:
-        return _conflict(f"the branch {branch} is at {head}, whose history lacks {built_on}", final=False)
+        return _conflict(f"the branch {branch} is at {head}, whose history does not contain {built_on}", final=False)
     return _conflict(f"the branch {branch} moved from {built_on} to {head} without the commit", final=False)
 
 
-def _part(provider: InspectableProvider, intent: Intent, sha: str) -> int:
+def _count_present(provider: InspectableProvider, intent: Intent, sha: str) -> int:
     tree = provider.tree(intent.repo, sha)
     return sum(entry is not None and tree.get(path) == tuple(entry) for path, entry in intent.files.items())
 
 
-def _holds(provider: InspectableProvider, intent: Intent, sha: str) -> bool:
+def _has_files(provider: InspectableProvider, intent: Intent, sha: str) -> bool:
     tree = provider.tree(intent.repo, sha)
     return all(tree.get(path) == (None if entry is None else tuple(entry)) for path, entry in intent.files.items())
 
 
-def _open_pull_request(provider: InspectableProvider, intent: Intent) -> _Seen:
-    source, target, title = (_known(intent, name) for name in ("source_branch", "target_branch", "title"))
+def _open_pull_request(provider: InspectableProvider, intent: Intent) -> _Finding:
+    source, target, title = (_required(intent, name) for name in ("source_branch", "target_branch", "title"))
     if intent.number is not None:
         made = provider.get_pull_request(intent.repo, intent.number)
-        return _applied(made, _opened(made, intent))
+        return _applied(made, _describe_opened(made, intent))
     found = provider.find_pull_requests(intent.repo, source_branch=source, target_branch=target)
     alike = [pull for pull in found if _same_text(pull.title, title)]
     made_since = [pull for pull in alike if pull.created_at is not None and _made_since(intent, pull.created_at)]
     if made_since:
         made = made_since[-1]  # the oldest one since the request
-        return _applied(made, _opened(made, intent))
+        return _applied(made, _describe_opened(made, intent))
     undated = next((pull for pull in alike if pull.created_at is None), None)
     if undated is not None:
-        return _by_hand(f"pull request {undated.number} looks like it, and the host does not say when it was opened")
-    in_the_way = next((pull for pull in found if pull.state is PullRequestState.OPEN), None)
-    if in_the_way is not None:
-        why = "has that title since before the request" if in_the_way in alike else f"is titled {in_the_way.title!r}"
-        return _conflict(f"pull request {in_the_way.number} is open between {source} and {target}, and {why}")
+        return _undecided(f"pull request {undated.number} has that title; the host does not say when it was opened")
+    other = next((pull for pull in found if pull.state is PullRequestState.OPEN), None)
+    if other is not None:
+        why = "was opened before the request" if other in alike else f"has the title {other.title!r}"
+        return _conflict(f"pull request {other.number} is open between {source} and {target}, and {why}")
     return _absent(f"there is no such pull request from {source} to {target}")
 
 
-def _opened(pull: PullRequest, intent: Intent) -> str:
+def _describe_opened(pull: PullRequest, intent: Intent) -> str:
     detail = f"pull request {pull.number} is {pull.state.value}"
-    unseen = [name for name in ("labels", "reviewers") if getattr(intent, name)]
-    return f"{detail}; check its {' and '.join(unseen)}, which this look does not show" if unseen else detail
+    unread = [name for name in ("labels", "reviewers") if getattr(intent, name)]
+    return f"{detail}; check its {' and '.join(unread)}, which were not read" if unread else detail
 
 
-def _merge_pull_request(provider: InspectableProvider, intent: Intent) -> _Seen:
+def _merge_pull_request(provider: InspectableProvider, intent: Intent) -> _Finding:
     if intent.number is None:
-        refuse("error_or_intent", "lacks 'number', without which merge_pull_request cannot be looked up")
+        refuse("error_or_intent", "has no 'number', which resolving a merge_pull_request needs")
     pull = provider.get_pull_request(intent.repo, intent.number)
     name, asked = f"pull request {pull.number}", intent.head_sha
     other_head = asked is not None and pull.head_sha is not None and pull.head_sha != asked
     if pull.state is PullRequestState.MERGED:
         if other_head:
-            return _conflict(f"{name} is merged at the head {pull.head_sha}; it was to be merged at {asked}")
+            return _conflict(f"{name} was merged at the head {pull.head_sha}, not at {asked}")
+        remaining = _describe_remaining(provider, intent, pull)
         if pull.merge_commit_sha is None:
-            return _applied(None, f"{name} is merged; the host does not name the commit{_left(provider, intent, pull)}")
-        return _applied(MergeResult(sha=pull.merge_commit_sha), f"{name} is merged{_left(provider, intent, pull)}")
+            return _applied(None, f"{name} is merged; the host does not name the commit{remaining}")
+        return _applied(MergeResult(sha=pull.merge_commit_sha), f"{name} is merged{remaining}")
     if pull.state is PullRequestState.CLOSED:
-        return _conflict(f"{name} is closed without being merged")
+        return _conflict(f"{name} was closed without a merge")
     if other_head:
-        return _conflict(f"{name} is open, and its head is now {pull.head_sha}; it was to be merged at {asked}")
+        return _conflict(f"{name} is open, and its head is now {pull.head_sha}, not {asked}")
     return _absent(f"{name} is open and not merged")
 
 
-def _left(provider: InspectableProvider, intent: Intent, pull: PullRequest) -> str:
-    """What remains to be done when the source branch was to be deleted and is still there."""
+def _describe_remaining(provider: InspectableProvider, intent: Intent, pull: PullRequest) -> str:
+    """Say that the source branch still exists, if the call was to delete it."""
     if not intent.delete_source_branch:
         return ""
     head = optional(provider.head, intent.repo, pull.source_branch)
-    return "" if head is None else f"; its source branch {pull.source_branch} is still there, at {head}"
+    return "" if head is None else f"; its source branch {pull.source_branch} still exists, at {head}"
 
 
-_LOOKS: Mapping[str, _Look] = {
+_CHECKS: Mapping[str, _Check] = {
     "create_repo": _create_repo,
     "create_branch": _create_branch,
     "protect_branch": _protect_branch,
@@ -368,10 +374,10 @@ _LOOKS: Mapping[str, _Look] = {
 }
 
 
-def _known(intent: Intent, name: str) -> str:
+def _required(intent: Intent, name: str) -> str:
     value = getattr(intent, name)
     if not isinstance(value, str):
-        refuse("error_or_intent", f"lacks {name!r}, without which {intent.operation} cannot be looked up")
+        refuse("error_or_intent", f"has no {name!r}, which resolving a {intent.operation} needs")
     return value
 
 
@@ -379,9 +385,9 @@ def _rules(record: Mapping[str, Any]) -> BranchProtection:
     try:
         return BranchProtection(**record)
     except TypeError as exc:
-        refuse("error_or_intent", f"holds a protection that is not one: {exc}")
+        refuse("error_or_intent", f"contains rules that are not a BranchProtection: {exc}")
 
 
 def _same_text(one: str, other: str) -> bool:
-    # Hosts trim what they are given, and some end a message with a newline.
+    # Hosts trim text, and some end a message with a newline.
     return one.replace("\r\n", "\n").strip() == other.replace("\r\n", "\n").strip()

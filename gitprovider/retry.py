@@ -1,7 +1,7 @@
-"""Retry for reads: one loop, standard library only, knows no host (adr/0003).
+"""Retry for reads: one loop that uses the standard library only and does not depend on a host (adr/0003).
 
-:func:`with_retry` is the function; :class:`Retrier` is the same loop with one wait budget shared by several calls,
-such as the pages of one listing.
+:func:`with_retry` retries one call. :class:`Retrier` is the same loop with one wait budget for several calls, such as
+the pages of a listing.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ _MAX_EXPONENT = 62  # 2**62 seconds is longer than any cap; beyond it a float wo
 
 
 class CancelEvent(Protocol):
-    """What :func:`cancel_on` takes: ``threading.Event`` is one."""
+    """The event that :func:`cancel_on` takes, such as a ``threading.Event``."""
 
     def is_set(self) -> bool:
-        """Whether the event is set."""
+        """Report whether the event is set."""
         ...
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until it is set, or ``timeout`` seconds."""
+        """Wait until the event is set, but at most ``timeout`` seconds."""
         ...
 
 
 def _uniform(a: float, b: float) -> float:
-    import random  # with email.utils below: loaded at the first failure, since most processes see none
+    import random  # loaded at the first failure, as email.utils below: most processes see none
 
     return random.uniform(a, b)  # noqa: S311 - jitter, not a secret
 
@@ -47,10 +47,10 @@ _cancel: contextvars.ContextVar[CancelEvent | None] = contextvars.ContextVar("gi
 
 @contextmanager
 def cancel_on(event: CancelEvent) -> Iterator[None]:
-    """Within the block, setting ``event`` ends every wait between tries at once, with RetryCancelledError.
+    """Within the block, setting ``event`` ends a wait between two attempts at once, with RetryCancelledError.
 
-    The event is held in a context variable, so it counts for this thread or task alone. A try that is running is not
-    interrupted; before the next one the event is looked at again.
+    The event is kept in a context variable, so it applies only to this thread or task. A running attempt is not
+    interrupted. The event is checked again before the next attempt.
     """
     token = _cancel.set(event)
     try:
@@ -60,10 +60,10 @@ def cancel_on(event: CancelEvent) -> Iterator[None]:
 
 
 def wait(seconds: float, sleep: Callable[[float], None] | None = None) -> None:
-    """Wait, unless and until the event of :func:`cancel_on` is set.
+    """Wait ``seconds``, or until the event of :func:`cancel_on` is set.
 
     Raises:
-        RetryCancelledError: it is, or was during the wait.
+        RetryCancelledError: the event was set before or during the wait.
     """
     event = _cancel.get()
     if event is None:
@@ -79,14 +79,16 @@ def wait(seconds: float, sleep: Callable[[float], None] | None = None) -> None:
 
 
 class PollDeadline:
-    """The pauses between reads that wait for a host to get on, within a total time.
+    """The pauses between reads that poll a host, within a total time.
 
-    Pauses double from ``first`` to ``longest`` seconds. A pause counts in full, whatever the clock says.
+    Pauses double from ``first`` to ``longest`` seconds. Each pause is subtracted from the total time in full, even if
+    the clock does not advance.
 
     Args:
         seconds: the total time.
-        sleep: waits that many seconds; None is ``time.sleep``.
-        clock: monotonic seconds.
+        sleep: waits the given number of seconds; None is ``time.sleep``.
+        clock: returns monotonic seconds.
+        first, longest: the first and the longest pause in seconds.
     """
 
     def __init__(
@@ -108,28 +110,28 @@ class PollDeadline:
 
     @property
     def left(self) -> float:
-        """Seconds that are left; zero or less when the time is up."""
+        """The remaining seconds; zero or less when the time is up."""
         return self._seconds - max(self._waited, self._clock() - self._started)
 
     def next_pause(self) -> float:
-        """The next pause in seconds. The one after it is twice as long, up to the longest."""
+        """Return the next pause in seconds. The one after it is twice as long, up to the longest."""
         pause, self._pause = self._pause, min(self._pause * 2, self._longest)
         return pause
 
     def wait(self, seconds: float) -> None:
-        """Wait that many seconds.
+        """Wait the given number of seconds.
 
         Raises:
-            RetryCancelledError: the event of :func:`cancel_on` is set, or was during the wait.
+            RetryCancelledError: the event of :func:`cancel_on` was set before or during the wait.
         """
         self._waited += seconds
         wait(seconds, self._sleep)
 
     def pause(self) -> bool:
-        """Wait for the next pause, or for what is left of the time; False when the time is up.
+        """Wait for the next pause or the remaining time, whichever is shorter. Return False if the time is up.
 
         Raises:
-            RetryCancelledError: as :meth:`wait`.
+            RetryCancelledError: the event of :func:`cancel_on` was set before or during the wait.
         """
         if (left := self.left) <= 0:
             return False
@@ -139,19 +141,21 @@ class PollDeadline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryOptions:
-    """How often and how long a read is tried.
+    """How often, and for how long, a read is attempted.
 
     Attributes:
-        max_attempts: all tries, the first included; 1 turns retrying off.
-        base_delay, max_delay: seconds; the wait after try n is uniform in [0, min(max_delay, base_delay * 2**(n-1))].
-        max_retry_after: the longest wait asked by the host that is honoured, in seconds.
-        on_excessive_retry_after: what to do when it asks for more: ``"raise"`` stops at once and reports the wait;
-            ``"cap"`` waits ``max_retry_after`` and tries again.
-        max_total_wait: the ceiling for all waits of one operation together, in seconds.
-        deadline: seconds from the operation's first try after which no wait may end; None for no deadline.
-        on_retry: called as ``on_retry(attempt, delay, error)`` before each wait; attempt is the failed one, from 1.
-        sleep, random, clock: injectable; ``random(a, b)`` is uniform, ``clock()`` is monotonic seconds. ``sleep=None``
-            is ``time.sleep``, or the event's own wait inside :func:`cancel_on`.
+        max_attempts: the number of attempts, including the first; 1 turns retrying off.
+        base_delay, max_delay: seconds. The wait after attempt n is uniform in
+            [0, min(max_delay, base_delay * 2**(n-1))].
+        max_retry_after: the longest wait, in seconds, that is honoured if the host asks for one.
+        on_excessive_retry_after: what to do if the host asks for a longer wait. ``"raise"`` stops at once and reports
+            the wait. ``"cap"`` waits ``max_retry_after`` and retries.
+        max_total_wait: the limit for the sum of all waits of one operation, in seconds.
+        deadline: seconds after the operation's first attempt. No wait may end later; None for no deadline.
+        on_retry: called as ``on_retry(attempt, delay, error)`` before each wait. ``attempt`` is the number of the
+            failed attempt, from 1.
+        sleep, random, clock: injectable. ``random(a, b)`` returns a uniform number, ``clock()`` returns monotonic
+            seconds. ``sleep=None`` is ``time.sleep``, or the event's own wait inside :func:`cancel_on`.
     """
 
     max_attempts: int = 4
@@ -176,18 +180,19 @@ class RetryOptions:
             refuse("on_excessive_retry_after", 'must be "raise" or "cap"')
 
     def backoff(self, attempt: int) -> float:
-        """The jittered wait after try ``attempt``, counted from 0: Full Jitter."""
+        """Return the wait after attempt ``attempt``, counted from 0, with full jitter."""
         ceiling = min(self.max_delay, self.base_delay * 2.0 ** min(attempt, _MAX_EXPONENT))
         return min(max(self.random(0.0, ceiling), 0.0), ceiling)
 
 
 class Retrier(Generic[_T]):
-    """The loop, with a wait budget and a deadline that begin at its first call and are shared by all its calls.
+    """The retry loop. Its wait budget and its deadline start at the first call and are shared by all calls.
 
     Args:
-        should_retry: whether an error is worth another try. What it refuses passes through untouched.
-        retry_after: the seconds that the host asked to wait, or None; by default the error's own ``retry_after``.
-        before_wait: called as ``on_retry`` is, for the provider's own use.
+        should_retry: reports whether an error is worth another attempt. Other errors are raised unchanged.
+        retry_after: returns the seconds that the host asked to wait, or None. The default is the error's own
+            ``retry_after``.
+        before_wait: called with the same arguments as ``on_retry``, before it. It is for the provider's own use.
     """
 
     def __init__(
@@ -206,11 +211,11 @@ class Retrier(Generic[_T]):
         self._started: float | None = None
 
     def __call__(self, fn: Callable[[], _T]) -> _T:
-        """Call ``fn`` until it returns, each time afresh.
+        """Call ``fn`` until it returns, and return its result.
 
         Raises:
-            Exception: the last error of ``fn``, with ``attempts`` set where it is a GitProviderError.
-            RetryCancelledError: cancelled before a further try; ``__cause__`` is the last error.
+            Exception: the last error of ``fn``. If it is a GitProviderError, ``attempts`` is set.
+            RetryCancelledError: the wait before another attempt was cancelled. ``__cause__`` is the last error.
         """
         if self._started is None:
             self._started = self._options.clock()
@@ -231,7 +236,7 @@ class Retrier(Generic[_T]):
             attempt += 1
 
     def _delay(self, attempt: int, error: Exception) -> float | None:
-        """The wait before the next try, or None when there is to be none."""
+        """Return the wait before the next attempt, or None if there is no further attempt."""
         options = self._options
         if attempt >= options.max_attempts:
             return None
@@ -252,9 +257,9 @@ class Retrier(Generic[_T]):
         return delay
 
     def _wait(self, attempt: int, delay: float, error: Exception) -> None:
-        for tell in (self._before_wait, self._options.on_retry):
-            if tell is not None:
-                tell(attempt, delay, error)
+        for callback in (self._before_wait, self._options.on_retry):
+            if callback is not None:
+                callback(attempt, delay, error)
         self._waited += delay
         try:
             wait(delay, self._options.sleep)
@@ -272,9 +277,19 @@ def with_retry(
     should_retry: Callable[[Exception], bool],
     retry_after: Callable[[Exception], float | None] | None = None,
 ) -> _T:
-    """Call ``fn`` until it returns, at most ``options.max_attempts`` times; see :class:`Retrier`.
+    """Call ``fn`` until it returns, at most ``options.max_attempts`` times, and return its result.
 
-    ``fn`` runs afresh at each attempt: whatever it opens is opened anew. Only reads may go through here.
+    Only reads may be retried.
+
+    Args:
+        fn: the read. It must open whatever it needs at each call.
+        should_retry: reports whether an error is worth another attempt. Other errors are raised unchanged.
+        retry_after: returns the seconds that the host asked to wait, or None. The default is the error's own
+            ``retry_after``.
+
+    Raises:
+        Exception: the last error of ``fn``. If it is a GitProviderError, ``attempts`` is set.
+        RetryCancelledError: the wait before another attempt was cancelled. ``__cause__`` is the last error.
     """
     return Retrier[_T](options, should_retry=should_retry, retry_after=retry_after)(fn)
 
@@ -285,19 +300,20 @@ def _own_retry_after(error: Exception) -> float | None:
 
 
 def _seconds(value: float | None) -> float | None:
-    """A wait as it may be used: junk counts as absent."""
+    """Return a usable wait, or None for a negative number or NaN."""
     return value if value is not None and not math.isnan(value) and value >= 0 else None
 
 
 def parse_retry_after(value: str | None, *, date: str | None = None, now: datetime | None = None) -> float | None:
-    """The seconds that a ``Retry-After`` header asks for (RFC 9110, section 10.2.3), or None.
+    """Return the seconds that a ``Retry-After`` header asks to wait (RFC 9110, section 10.2.3), or None.
+
+    A negative number, NaN, an empty value or any other text gives None. A date in the past gives 0.
 
     Args:
         value: an integer or decimal number of seconds, or an HTTP-date.
-        date: the response's own ``Date``, against which an HTTP-date is read, so that a wrong clock here does no harm.
-        now: used when there is no usable ``Date``; the present by default.
-
-    Negative numbers, NaN, junk and an empty value are absent. A date in the past is 0.
+        date: the response's own ``Date`` header. An HTTP-date is compared with it, which avoids errors from a wrong
+            local clock.
+        now: used if there is no usable ``Date``; the current time by default.
     """
     if value is None or not (text := value.strip()):
         return None

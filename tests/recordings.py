@@ -15,22 +15,21 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from gitprovider._remote.operation import Answer
+from gitprovider._remote.response import Response
 from gitprovider.errors import GitProviderError
 
 PROVIDERS = ("github", "gitlab")
-# How an answer of 2xx is converted, by the recording's endpoint key.
-Converters = Mapping[str, Callable[[Answer], Any]]
-# What an answer of another status means, asked for at "METHOD /template".
-Meaning = Callable[[Answer, str], GitProviderError]
+# How a response of 2xx is converted, by the recording's endpoint key.
+Converters = Mapping[str, Callable[[Response], Any]]
 
 
-def answer_of(exchange: Mapping[str, Any]) -> Answer:
-    """The exchange's answer as a transport returns it."""
+def response_of(exchange: Mapping[str, Any], endpoint: str) -> Response:
+    """The exchange's response as a client returns it."""
     body = exchange["response_body"]
     text = "" if body is None else body if isinstance(body, str) else json.dumps(body)
-    return Answer(
+    return Response(
         status=exchange["status"],
+        endpoint=endpoint,
         headers={name.lower(): value for name, value in (exchange["response_headers"] or {}).items()},
         data=None if isinstance(body, str) else body,
         text=text,
@@ -44,13 +43,14 @@ def run(exchange: Mapping[str, Any]) -> str:
         Exception: it cannot be made anything of.
     """
     recorded = import_module(f"tests.{exchange['provider']}.recorded")
-    answer, key = answer_of(exchange), exchange["endpoint"]
-    if not 200 <= answer.status < 300:
-        error: GitProviderError = recorded.meaning(answer, recorded.ENDPOINTS.get(key, f"{exchange['method']} /other"))
+    key = exchange["endpoint"]
+    response = response_of(exchange, recorded.ENDPOINTS.get(key, f"{exchange['method']} /other"))
+    if not 200 <= response.status < 300:
+        error: GitProviderError = recorded.meaning(response)
         return f"{type(error).__name__}: {error.message}"
     if key not in recorded.CONVERTERS:
         return ""
-    return repr(recorded.CONVERTERS[key](answer))
+    return repr(recorded.CONVERTERS[key](response))
 
 
 def exchanges(folder: Path) -> Iterator[dict[str, Any]]:

@@ -13,14 +13,25 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 
-def server_context(folder: Path, names: Sequence[str]) -> tuple[ssl.SSLContext, str]:
-    """The server's side of TLS for these host names, and the path of the bundle that a client has to trust."""
+def server_context(
+    folder: Path, names: Sequence[str], *, valid_for: timedelta = timedelta(days=1)
+) -> tuple[ssl.SSLContext, str]:
+    """The server's side of TLS for these host names, and the path of the bundle that a client has to trust.
+
+    A negative ``valid_for`` makes a server certificate that has expired.
+    """
     authority_key, server_key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test authority")])
     authority = _signed(issuer, authority_key, issuer, authority_key, x509.BasicConstraints(ca=True, path_length=0), [])
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test server")])
     server = _signed(
-        subject, server_key, issuer, authority_key, x509.BasicConstraints(ca=False, path_length=None), names
+        subject,
+        server_key,
+        issuer,
+        authority_key,
+        x509.BasicConstraints(ca=False, path_length=None),
+        names,
+        valid_for=valid_for,
     )
     chain, bundle = folder / "server.pem", folder / "authority.pem"
     chain.write_bytes(
@@ -42,6 +53,8 @@ def _signed(
     issuer_key: ec.EllipticCurvePrivateKey,
     constraints: x509.BasicConstraints,
     names: Sequence[str],
+    *,
+    valid_for: timedelta = timedelta(days=1),
 ) -> x509.Certificate:
     now = datetime.now(UTC)
     built = (
@@ -50,8 +63,8 @@ def _signed(
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(days=1))
+        .not_valid_before(now - timedelta(days=9))
+        .not_valid_after(now + valid_for)
         .add_extension(constraints, critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(

@@ -205,6 +205,18 @@ class Provider(InspectableProvider):
         """
         return support(option, self._host).honoured
 
+    def check(self, repo: str, asked: Mutation[Any]) -> None:
+        """Refuse what this host cannot do as asked. No request is sent.
+
+        Raises:
+            InvalidRequestError: the path or an argument is one that this host does not take.
+            UnsupportedOptionError: the host cannot honour an option.
+        """
+        self._check_path(repo)
+        self._check(repo, asked)
+        for option in asked.options():
+            require(option, self._host)
+
     @abstractmethod
     def sdk(self) -> AbstractContextManager[Any]:
         """Lend what the provider is built on: a ``github.Github``, a ``gitlab.Gitlab``, or the local forge."""
@@ -234,9 +246,7 @@ class Provider(InspectableProvider):
             with op.arguments():
                 self._check_path(repo)
                 asked = asking()
-                self._check(repo, asked)
-                for option in asked.options():
-                    require(option, self._host)
+                self.check(repo, asked)
                 op.note(**asked.record())
             result: _T = getattr(self, f"_{operation}")(op, asked)
             return result

@@ -1,9 +1,16 @@
-"""What a request means that failed without a usable response: proxies, certificates, timeouts, lost connections."""
+"""What a request means that failed without a usable response: proxies, certificates, names, timeouts, lost connections.
+
+The environment is named where it is at fault: the host, the port, the reason, and the variable to look at. The value of
+a variable is never shown, since a proxy's URL may hold a password.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+import socket
 import ssl
+from collections.abc import Sequence
 
 import requests
 import urllib3
@@ -18,15 +25,33 @@ from gitprovider.errors import (
     UnexpectedResponseError,
 )
 
-# Raised before a byte of the request is sent: by Python's ssl, by urllib3 for a name, and for an unreadable bundle.
-_UNVERIFIED = (
-    r"certificate verify failed|hostname mismatch|hostname '.*' doesn't match|no certificate or crl found"
-    r"|suitable TLS CA certificate bundle"
+_PROXY_VARIABLES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
+_BUNDLE_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
+# Raised before a byte of the request is sent: by Python's ssl, and by urllib3 for a name.
+_UNVERIFIED = r"certificate verify failed|hostname mismatch|hostname '.*' doesn't match"
+# The reasons for which another bundle of certificate authorities helps.
+_UNKNOWN_ISSUER = r"issuer certificate|self[- ]signed|unable to verify the first certificate"
+# Raised by requests and Python's ssl for a bundle that cannot be read.
+_UNREADABLE_BUNDLE = r"no certificate or crl found|suitable TLS CA certificate bundle"
+# Raised by requests and urllib3 for a proxy whose URL they cannot use; this library checks its own URLs before.
+_UNUSABLE_PROXY = (
+    requests.exceptions.InvalidProxyURL,
+    requests.exceptions.InvalidSchema,
+    requests.exceptions.InvalidURL,
+    requests.exceptions.MissingSchema,
+    urllib3.exceptions.LocationParseError,
+    urllib3.exceptions.ProxySchemeUnknown,
+)
+_NEVER_CONNECTED = (
+    requests.exceptions.ConnectTimeout,
+    urllib3.exceptions.ConnectTimeoutError,
+    urllib3.exceptions.NewConnectionError,
+    ConnectionRefusedError,
 )
 
 
 def transport_error(exc: BaseException) -> GitProviderError | None:
-    """What a failure without a usable answer means, or None when ``exc`` is no such failure.
+    """What a failure without a usable response means, or None when ``exc`` is not such a failure.
 
     The outcome is what is known had this been the effect step: a request that certainly never reached the host is
     NOT_APPLIED, every other is UNKNOWN.
@@ -49,38 +74,34 @@ def transport_error(exc: BaseException) -> GitProviderError | None:
         )
         error.transient = exc.cut
         return error
-    if says(_UNVERIFIED):
-        return ProviderUnavailableError(
-            "the host's certificate was refused",
-            outcome=Outcome.NOT_APPLIED,
-            transient=False,
-            hint="give the certificate authority's bundle as verify=PATH; never turn verification off",
+    if says(_UNREADABLE_BUNDLE):
+        return _unsent(
+            "the bundle of certificate authorities cannot be read",
+            hint=f"look at verify={_set_variables(_BUNDLE_VARIABLES)}",
         )
+    if says(_UNVERIFIED):
+        return _refused_certificate(links)
     if holds(requests.exceptions.SSLError, urllib3.exceptions.SSLError, ssl.SSLError):
         return _lost("the TLS connection failed")  # which it may do long after the handshake
+    if holds(*_UNUSABLE_PROXY):
+        return _unsent(
+            "the proxy in the environment cannot be used: its URL is malformed, or its scheme needs another package",
+            hint=f"look at{_set_variables(_PROXY_VARIABLES)}; a socks proxy needs: pip install 'requests[socks]'",
+        )
     proxy = holds(requests.exceptions.ProxyError, urllib3.exceptions.ProxyError)
-    hint = "look at HTTPS_PROXY and NO_PROXY" if proxy else None
-    if says("Tunnel connection failed") or holds(
-        requests.exceptions.ConnectTimeout,
-        urllib3.exceptions.ConnectTimeoutError,
-        urllib3.exceptions.NewConnectionError,
-        ConnectionRefusedError,
-    ):
-        where = "the proxy could not be used" if proxy else "no connection could be made to the host"
-        return ProviderUnavailableError(where, outcome=Outcome.NOT_APPLIED, hint=hint)
-    if proxy:  # urllib3's word for every connection that a proxy cut, also after the request was sent
+    hint = f"look at{_set_variables(_PROXY_VARIABLES)} and NO_PROXY" if proxy else None
+    if says("Tunnel connection failed") or holds(*_NEVER_CONNECTED):
+        what = "the proxy" if proxy else "the host"
+        return ProviderUnavailableError(
+            f"no connection could be made to {what}{_peer(links)}: {_reason(links)}",
+            outcome=Outcome.NOT_APPLIED,
+            hint=hint or "look at the host's name and port, and at the network",
+        )
+    if proxy:  # urllib3's class for every connection that a proxy cut, also after the request was sent
         return _lost("the connection through the proxy was lost", hint=hint)
     if holds(TimeoutError, requests.exceptions.Timeout, urllib3.exceptions.TimeoutError):
-        return _lost("the host did not answer in time")
-    if isinstance(
-        exc,
-        requests.exceptions.InvalidURL
-        | requests.exceptions.MissingSchema
-        | requests.exceptions.InvalidSchema
-        | requests.exceptions.InvalidHeader
-        | requests.exceptions.InvalidProxyURL
-        | requests.exceptions.URLRequired,
-    ):
+        return _lost("the host did not respond in time")
+    if isinstance(exc, requests.exceptions.InvalidHeader | requests.exceptions.URLRequired):
         return InvalidRequestError("the request could not be built", outcome=Outcome.NOT_APPLIED)
     if isinstance(exc, requests.exceptions.RequestException | urllib3.exceptions.HTTPError | OSError | EOFError):
         return _lost("the connection to the host was lost")
@@ -89,3 +110,47 @@ def transport_error(exc: BaseException) -> GitProviderError | None:
 
 def _lost(message: str, hint: str | None = None) -> ProviderUnavailableError:
     return ProviderUnavailableError(message, outcome=Outcome.UNKNOWN, hint=hint)
+
+
+def _unsent(message: str, hint: str) -> ProviderUnavailableError:
+    """A failure of the environment: nothing was sent, and no second attempt helps."""
+    return ProviderUnavailableError(message, outcome=Outcome.NOT_APPLIED, transient=False, hint=hint)
+
+
+def _refused_certificate(links: Sequence[BaseException]) -> ProviderUnavailableError:
+    reasons = [link.verify_message for link in links if isinstance(link, ssl.SSLCertVerificationError)]
+    reason = next((reason for reason in reasons if reason), "it is not valid for this name")
+    hint = "the host's certificate must be renewed, or the url must have the name in it"
+    if re.search(_UNKNOWN_ISSUER, reason, re.IGNORECASE):
+        hint = (
+            "give the certificate authority's bundle as verify=PATH or in REQUESTS_CA_BUNDLE; "
+            "never turn verification off"
+        )
+    return _unsent(f"the certificate of the host{_peer(links)} was refused: {reason}", hint=hint)
+
+
+def _set_variables(names: Sequence[str]) -> str:
+    """The variables that are set, as the end of a hint; all of them where none is."""
+    return " " + ", ".join([name for name in names if os.environ.get(name)] or names)
+
+
+def _peer(links: Sequence[BaseException]) -> str:
+    """`` name:port`` of the peer that was tried; of a proxy, where that was it. Empty where nothing says so."""
+    found = ""
+    for link in links:
+        connection = vars(link).get("conn") or vars(link).get("pool")
+        host, port = getattr(connection, "host", None), getattr(connection, "port", None)
+        if host and (not found or "conn" in vars(link)):  # a connection is nearer to the failure than its pool
+            found = f" {host}:{port}" if port else f" {host}"
+    return found
+
+
+def _reason(links: Sequence[BaseException]) -> str:
+    if any(isinstance(link, socket.gaierror) for link in links):
+        return "its name cannot be resolved"
+    for link in links:
+        if isinstance(link, OSError) and link.errno is not None and link.strerror:
+            return link.strerror
+        if tunnel := re.search(r"Tunnel connection failed: (\d{3}[^'\")]{0,80})", str(link)):
+            return f"the proxy returned {tunnel[1]}"
+    return "it did not respond in time"

@@ -59,11 +59,15 @@ class RemoteOperation(Operation, Generic[_C]):
             yield
 
     def _stamped(self, exc: Exception, step: str, effect: bool) -> GitProviderError:
-        # The one place of redaction: an error of a table and one that a provider raises itself both pass here.
-        self.refusal = next(
-            (link.response for link in chain(exc) if isinstance(link, StatusError | BodyError)), self.refusal
-        )
+        if getattr(exc, "failed_step", None) is None:  # otherwise an inner step kept the response and emptied the error
+            self.refusal = next(
+                (link.response for link in chain(exc) if isinstance(link, StatusError | BodyError)), self.refusal
+            )
         error = super()._stamped(exc, step, effect)
+        carrier = error.__cause__ or exc
+        if isinstance(carrier, StatusError | BodyError) and carrier.__cause__ is not None:
+            error.__cause__ = carrier.__cause__  # the SDK's own error
+        # The one place of redaction: an error of a table and one that a provider raises itself both pass here.
         error.message = self._redact(error.message)
         error.args = (error.message,)
         error.hint = None if error.hint is None else self._redact(error.hint)

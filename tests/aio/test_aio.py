@@ -19,6 +19,7 @@ from gitprovider.retry import RetryOptions, wait, with_retry
 pytestmark = pytest.mark.anyio
 
 RULES = BranchProtection(required_checks=("ci",))
+CHANGES = [DeleteFile(path="a.txt")]
 BRANCH = Branch(name="x", sha="a" * 40)
 INTENT = Intent(operation="create_branch", provider="fake", repo="a/b")
 
@@ -179,11 +180,7 @@ async def test_the_grace_bounds_the_wait_and_leaves_the_outcome_unknown() -> Non
         ("create_branch", {"name": "x", "source": "A" * 40}, {"branch": "x", "source_sha": "a" * 40}),
         ("create_branch", {"name": "x", "source": "main"}, {"branch": "x"}),
         ("protect_branch", {"branch": "x", "rules": RULES}, {"branch": "x", "rules": plain_rules(RULES)}),
-        (
-            "commit_files",
-            {"branch": "x", "changes": [DeleteFile(path="f")], "message": "m"},
-            {"branch": "x", "message": "m"},
-        ),
+        ("commit_files", {"branch": "x", "changes": CHANGES, "message": "m"}, {"branch": "x", "message": "m"}),
         (
             "open_pull_request",
             {"source_branch": "x", "target_branch": "y", "title": "t", "labels": ["bug"]},

@@ -6,25 +6,21 @@ import socket
 import ssl
 import struct
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 import requests
 import urllib3
 
-from gitprovider._remote import operation as _http
-from gitprovider._remote.operation import (
-    Answer,
-    BodyError,
-    ClientPool,
-    ForeignOriginError,
-    fill,
-    normal_origin,
-    transport_error,
-)
-from gitprovider._remote.reader import Fields
+from gitprovider._core.urls import parse_api_server
+from gitprovider._remote.client_pool import ClientPool
+from gitprovider._remote.failures import transport_error
+from gitprovider._remote.json_reader import JsonReader
+from gitprovider._remote.operation import RemoteOperation
+from gitprovider._remote.response import BodyError, ForeignOriginError, Request, Response
 from gitprovider.errors import (
     GitProviderError,
     InvalidRequestError,
@@ -123,7 +119,7 @@ def test_a_proxy_that_hangs_up_after_the_request_may_have_passed_it_on(reset: bo
 @pytest.mark.parametrize("date", ["Mon, 01 Jan 99999999999999999999 00:00:00 GMT", "Mon, 01 Jan 2024", "", "x"])
 def test_a_date_that_is_none_is_the_present(date: str) -> None:
     """No header of the host's makes an exception of ours while its answer is being understood."""
-    assert abs((Answer(status=429, headers={"date": date}).date - datetime.now(UTC)).total_seconds()) < 3600
+    assert abs((Response(status=429, headers={"date": date}).date - datetime.now(UTC)).total_seconds()) < 3600
 
 
 @pytest.mark.parametrize("kind", REQUESTS_ERRORS, ids=lambda kind: kind.__name__)
@@ -150,7 +146,7 @@ def test_a_request_to_another_origin_is_not_applied() -> None:
 @pytest.mark.parametrize("cut", [True, False])
 def test_a_body_that_is_not_what_was_asked_for(cut: bool) -> None:
     """The outcome is unknown; only JSON that was cut off is worth another try of a read."""
-    error = transport_error(BodyError("no JSON", Answer(status=200, headers={"x-request-id": "r1"}), cut=cut))
+    error = transport_error(BodyError("no JSON", Response(status=200, headers={"x-request-id": "r1"}), cut=cut))
 
     assert isinstance(error, UnexpectedResponseError)
     assert (error.outcome, error.transient, error.status, error.request_id) == (Outcome.UNKNOWN, cut, 200, "r1")
@@ -166,17 +162,18 @@ def test_a_body_that_is_not_what_was_asked_for(cut: bool) -> None:
         ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
         ("http://[::1]:8080/", "http://[::1]:8080"),
         ("https://gït.example/", "https://xn--gt-tja.example"),
+        ("git.example.org", "https://git.example.org"),
     ],
 )
 def test_an_origin_has_one_spelling(url: str, normal: str) -> None:
     """Case, default ports, trailing slashes and IDNA do not make another origin."""
-    assert normal_origin(url, "url") == normal
+    assert parse_api_server("url", url).url == normal
 
 
 @pytest.mark.parametrize(
     "url",
     [
-        "git.example.org",
+        " https://git.example.org",
         "ftp://git.example.org",
         "https://",
         "https://git.example.org?x=1",
@@ -194,7 +191,7 @@ def test_an_origin_has_one_spelling(url: str, normal: str) -> None:
 def test_what_is_no_safe_origin_is_refused(url: str) -> None:
     """Credentials, look-alikes and plain http never become the place a token is sent to."""
     with pytest.raises(InvalidRequestError) as caught:
-        normal_origin(url, "url")
+        parse_api_server("url", url)
 
     assert caught.value.argument == "url"
     assert "hunter22" not in str(caught.value)
@@ -202,65 +199,102 @@ def test_what_is_no_safe_origin_is_refused(url: str) -> None:
 
 def test_http_may_be_allowed() -> None:
     """An argument of the provider allows plain http inside a trusted network."""
-    assert normal_origin("http://git.internal/", "url", allow_http=True) == "http://git.internal"
+    assert parse_api_server("url", "http://git.internal/", allow_http=True).url == "http://git.internal"
 
 
 def test_parts_of_a_path_are_encoded_once() -> None:
     """A branch named ``feature/x#1%?`` reaches the host as that, and cannot leave its segment."""
-    assert fill("/repos/{repo/}/branches/{branch}", {"repo": "a/b", "branch": "x/y#1%?ü"}) == (
-        "/repos/a/b/branches/x%2Fy%231%25%3F%C3%BC"
+    parts = {"repo": "a/b", "branch": "x/y#1%?ü"}
+    request = Request(method="GET", template="/repos/{repo/}/branches/{branch}", parts=parts)
+
+    assert request.path == "/repos/a/b/branches/x%2Fy%231%25%3F%C3%BC"
+    assert request.endpoint == "GET /repos/{repo/}/branches/{branch}"
+
+
+class FakeClient:
+    """Sends nothing: it returns the pages that it was given. ``more`` is what the host says of each page."""
+
+    def __init__(self, pages: Sequence[Sequence[object]] = (), more: Sequence[bool | None] = ()) -> None:
+        self.pages = pages
+        self.more = more
+        self.queries: list[Mapping[str, object] | None] = []
+        self.closed = False
+
+    def send(self, request: Request) -> Response:
+        self.queries.append(request.query)
+        items = self.pages[len(self.queries) - 1] if self.pages else []
+        return Response(status=200, endpoint=request.endpoint, data=[{"iid": item} for item in items])
+
+    def has_next(self, response: Response) -> bool | None:
+        return self.more[len(self.queries) - 1]
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def remote_operation(client: FakeClient, **known: Any) -> RemoteOperation[FakeClient]:
+    return RemoteOperation(
+        "list_branches",
+        "acme/widgets",
+        client=client,
+        authenticate=lambda op: None,
+        provider="any",
+        host="git.example.org",
+        translate=lambda exc: transport_error(exc) or GitProviderError(str(exc)),
+        **known,
     )
+
+
+def listed(*pages: Sequence[object], more: Sequence[bool | None]) -> list[int]:
+    return remote_operation(FakeClient(pages, more)).pages("/items", lambda item: item.int("iid"))
 
 
 def test_whatever_an_exception_holds_is_scrubbed() -> None:
     """Attributes of any kind, a named tuple's included: no class of theirs is called with what it does not take."""
     exc = ValueError("hunter22", ["hunter22"])
     vars(exc).update(url=urlsplit("https://hunter22"), answers={"hunter22": b"hunter22"})
+    op = remote_operation(FakeClient(), redact=lambda text: text.replace("hunter22", "***"))
 
-    _http.scrub(exc, lambda text: text.replace("hunter22", "***"))
+    with pytest.raises(GitProviderError) as caught, op.before("read"):
+        raise exc
 
-    assert "hunter22" not in f"{exc.args}{vars(exc)}"
+    assert caught.value.__cause__ is exc
+    assert "hunter22" not in f"{exc.args}{vars(exc)}{caught.value}"
 
 
 def test_pages_end_where_the_host_says() -> None:
     """A full last page costs no further request when the host said that it is the last."""
-    pages: dict[int, tuple[Sequence[int], bool | None]] = {1: (range(100), True), 2: (range(100, 200), False)}
+    client = FakeClient([range(100), range(100, 200)], [True, False])
 
-    assert _http.read_pages(lambda page: pages[page]) == list(range(200))
+    found = remote_operation(client).pages("/items", lambda item: item.int("iid"), query={"sort": "name"})
+
+    assert found == list(range(200))
+    assert client.queries == [{"sort": "name", "per_page": 100, "page": number} for number in (1, 2)]
 
 
 def test_without_a_word_a_full_page_is_followed() -> None:
     """A host that says nothing is asked until a page is not full."""
-    pages: dict[int, tuple[Sequence[int], bool | None]] = {1: (range(100), None), 2: ([], None)}
-
-    assert len(_http.read_pages(lambda page: pages[page])) == 100
+    assert len(listed(range(100), [], more=[None, None])) == 100
 
 
 def test_a_short_page_before_the_last_is_an_error() -> None:
     """A list with a hole would make a caller recreate or delete what it did not see."""
     with pytest.raises(UnexpectedResponseError, match="hole"):
-        _http.read_pages(lambda page: (range(99), True))
+        listed(range(99), more=[True])
 
 
-@pytest.mark.parametrize("page", [[7] * 100, Fields.each(Answer(status=200, data=[{"iid": n} for n in range(100)]))])
-def test_a_page_that_comes_again_is_an_error(page: Iterable[object]) -> None:
+@pytest.mark.parametrize("convert", [lambda item: item.int("iid"), lambda item: item], ids=["values", "objects"])
+def test_a_page_that_comes_again_is_an_error(convert: Callable[[JsonReader], object]) -> None:
     """A proxy that drops the query sends page one forever, each time with more to follow."""
-    items = list(page)
+    op = remote_operation(FakeClient([range(100)] * 3, [True] * 3))
 
     with pytest.raises(UnexpectedResponseError, match="no end"):
-        _http.read_pages(lambda number: (list(items), True))
-
-
-class FakeClient:
-    """Knows only who it is."""
-
-    def send(self, method: str, path: str, *, query: object = None, body: object = None) -> Answer:
-        return Answer(status=200)
+        op.pages("/items", convert)
 
 
 def test_a_client_serves_one_operation_at_a_time() -> None:
     """Two operations at once never share a client; one after the other they do."""
-    pool = ClientPool(FakeClient, lambda client: None)
+    pool = ClientPool(FakeClient)
 
     with pool.client() as a, pool.client() as b:
         assert a is not b
@@ -270,7 +304,7 @@ def test_a_client_serves_one_operation_at_a_time() -> None:
 
 def test_a_forked_child_does_not_use_its_parents_clients() -> None:
     """An inherited socket is written to by both processes; the child makes its own, whatever lock was held."""
-    pool = ClientPool(FakeClient, lambda client: None)
+    pool = ClientPool(FakeClient)
     with pool.client() as parents:
         pass
     read, write = os.pipe()
@@ -290,22 +324,24 @@ def test_a_forked_child_does_not_use_its_parents_clients() -> None:
 
 def test_a_closed_pool_lends_nothing_and_closes_what_comes_back() -> None:
     """Closing while an operation runs closes its client at its end."""
-    closed: list[FakeClient] = []
-    pool = ClientPool(FakeClient, closed.append)
+    pool = ClientPool(FakeClient)
     with pool.client() as idle:
         pass
 
     with pool.client() as lent, pool.client() as other:
         assert idle in (lent, other)
         pool.close()
-    assert sorted(map(id, closed)) == sorted(map(id, [lent, other]))
+        assert not lent.closed
+        assert not other.closed
+    assert lent.closed
+    assert other.closed
     with pytest.raises(InvalidRequestError, match="closed"), pool.client():
         pass
 
 
 def test_threads_get_clients_of_their_own() -> None:
     """Under contention no client is lent twice."""
-    pool = ClientPool(FakeClient, lambda client: None)
+    pool = ClientPool(FakeClient)
     busy: set[int] = set()
     clashes: list[int] = []
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gitprovider.gitlab import actions as provider_actions
+from gitprovider.gitlab.commits import QUERY
 from tests.fakes.gitlab_hand import REPO, Hand, Said, a_hand
 
 
@@ -325,7 +325,7 @@ def test_a_file_that_is_not_there_is_404(hand: Hand, path: str, query: dict[str,
 
 def _touched(hand: Hand, *paths: str, project: str = REPO, ref: str = "main", kind: str | None = "HEADS") -> Any:
     variables = {"project": project, "ref": ref, "type": kind, "paths": list(paths), "n": 100, "above": [], "m": 1}
-    response = hand.graphql(provider_actions.QUERY, **variables)
+    response = hand.graphql(QUERY, **variables)
     assert response.status == 200
     return response.data
 

@@ -2,66 +2,75 @@
 
 from __future__ import annotations
 
-from gitprovider._remote.operation import Answer
-from gitprovider._remote.reader import Fields
+from collections.abc import Callable
+from typing import Any
+
+from gitprovider._remote.json_reader import JsonReader
+from gitprovider._remote.response import Response
 from gitprovider.errors import GitProviderError
-from gitprovider.github import convert, protection
-from gitprovider.github import errors as translate
+from gitprovider.github import convert, errors, protection
 from gitprovider.models import PullRequest
 from tests.recordings import Converters
 
 
-def _pull(answer: Answer) -> PullRequest:
-    fields = Fields(answer)
+def _pull(fields: JsonReader) -> PullRequest:
     convert.in_one_repo(fields)
     return convert.pull_request(fields)
 
 
+def _one(converter: Callable[[JsonReader], Any]) -> Callable[[Response], Any]:
+    return lambda response: converter(JsonReader(response))
+
+
+def _each(converter: Callable[[JsonReader], Any]) -> Callable[[Response], Any]:
+    return lambda response: [converter(item) for item in JsonReader.each(response)]
+
+
 CONVERTERS: Converters = {
-    "get_repo": convert.repo,
-    "edit_repo": convert.repo,
-    "generate_repo": convert.repo,
-    "create_org_repo": convert.repo,
-    "create_user_repo": convert.repo,
-    "get_user_login": lambda answer: Fields(answer).text("login"),
-    "list_branches": convert.branches,
-    "get_branch": convert.head,
-    "get_ref": convert.ref_sha,
-    "update_ref": convert.ref_sha,
-    "create_blob": lambda answer: convert.sha(Fields(answer)),
-    "create_tree": lambda answer: convert.sha(Fields(answer)),
-    "get_tree": convert.tree,
-    "create_git_commit": lambda answer: convert.commit(Fields(answer), "main"),
-    "get_git_commit": lambda answer: convert.commit(Fields(answer), ""),
-    "put_contents": lambda answer: convert.commit(Fields(answer).sub("commit"), "main"),
-    "create_pull": _pull,
-    "edit_pull": _pull,
-    "list_pulls": lambda answer: [convert.pull_request(fields) for fields in Fields.each(answer)],
-    "merge_pull": lambda answer: convert.merge_result(Fields(answer)),
-    "reviewers": lambda answer: [user.text("login") for user in Fields(answer).items("requested_reviewers")],
-    "put_protection": lambda answer: protection.held(Fields(answer)),
-    "rulesets": protection.from_rulesets,
-    "delete_ref": lambda answer: answer.status == 204,
+    "get_repo": _one(convert.repo),
+    "edit_repo": _one(convert.repo),
+    "generate_repo": _one(convert.repo),
+    "create_org_repo": _one(convert.repo),
+    "create_user_repo": _one(convert.repo),
+    "get_user_login": _one(lambda fields: fields.str("login")),
+    "list_branches": _each(convert.branch),
+    "get_branch": _one(convert.head),
+    "get_ref": _one(convert.ref_sha),
+    "update_ref": _one(convert.ref_sha),
+    "create_blob": _one(convert.sha),
+    "create_tree": _one(convert.sha),
+    "get_tree": _one(convert.tree),
+    "create_git_commit": _one(lambda fields: convert.commit(fields, "main")),
+    "get_git_commit": _one(convert.commit),
+    "put_contents": _one(lambda fields: convert.commit(fields.object("commit"), "main")),
+    "create_pull": _one(_pull),
+    "edit_pull": _one(_pull),
+    "list_pulls": _each(convert.pull_request),
+    "merge_pull": _one(convert.merge_result),
+    "reviewers": _one(lambda fields: [user.str("login") for user in fields.objects("requested_reviewers")]),
+    "put_protection": _one(protection.demands),
+    "rulesets": lambda response: protection.from_rulesets(JsonReader.each(response)),
+    "delete_ref": lambda response: response.status == 204,
 }
 ENDPOINTS = {
-    "create_org_repo": translate.ORG_REPOS,
-    "create_user_repo": translate.USER_REPOS,
-    "get_ref": translate.GET_REF,
-    "create_ref": translate.CREATE_REF,
-    "update_ref": translate.MOVE_REF,
-    "delete_ref": translate.DELETE_REF,
-    "create_tree": translate.TREES,
-    "create_git_commit": translate.COMMITS,
-    "get_git_commit": translate.GET_COMMIT,
-    "put_contents": translate.CONTENTS,
-    "create_pull": translate.PULLS,
-    "reviewers": translate.REVIEWERS,
-    "merge_pull": translate.MERGE,
-    "get_protection": translate.GET_PROTECTION,
-    "put_protection": translate.PROTECT,
+    "create_org_repo": errors.ORG_REPOS,
+    "create_user_repo": errors.USER_REPOS,
+    "get_ref": errors.GET_REF,
+    "create_ref": errors.CREATE_REF,
+    "update_ref": errors.MOVE_REF,
+    "delete_ref": errors.DELETE_REF,
+    "create_tree": errors.TREES,
+    "create_git_commit": errors.COMMITS,
+    "get_git_commit": errors.GET_COMMIT,
+    "put_contents": errors.CONTENTS,
+    "create_pull": errors.PULLS,
+    "reviewers": errors.REVIEWERS,
+    "merge_pull": errors.MERGE,
+    "get_protection": errors.GET_PROTECTION,
+    "put_protection": errors.PROTECT,
 }
 
 
-def meaning(answer: Answer, endpoint: str) -> GitProviderError:
+def meaning(response: Response) -> GitProviderError:
     """What a refusal means."""
-    return translate.refusal(answer, endpoint)
+    return errors.refusal(response)

@@ -25,10 +25,8 @@ from gitprovider import (
     PutFile,
 )
 from gitprovider._core.edits import blob_sha
-from gitprovider.contract import TreeEntry
 from gitprovider.fakes.faults import Fault
 from gitprovider.fakes.http import Request, Response
-from gitprovider.github import entries
 from gitprovider.models import FileChange
 from tests.github.hub import REPO, Hub, running
 
@@ -65,20 +63,28 @@ def test_text_goes_inline_and_what_is_not_goes_by_itself(hub: Hub) -> None:
     assert [base64.b64decode(body["content"]) for body in _sent(hub, "/git/blobs")] == [b"\xe9", b"a\0b"]
 
 
-def test_a_large_text_goes_by_itself() -> None:
+def test_a_large_text_goes_by_itself(hub: Hub) -> None:
     """Inline it would make the tree's request too large."""
-    small, large = (entries.entries([PutFile(path="a", content="x" * size)], {})[0] for size in (1_000_000, 1_000_001))
+    files = [PutFile(path=f"f{size}", content="x" * size) for size in (1_000_000, 1_000_001)]
 
-    assert small.text is not None
-    assert large.text is None
+    hub.provider.commit_files(REPO, "main", files, message="m")
+
+    (body,) = _sent(hub, "/git/trees")
+    assert {item["path"]: "content" in item for item in body["tree"]} == {"f1000000": True, "f1000001": False}
+    assert len(_sent(hub, "/git/blobs")) == 1
 
 
-def test_a_batch_is_no_larger_than_github_takes() -> None:
+@pytest.mark.parametrize(
+    ("count", "size", "batches"), [(5, 900_000, [2, 2, 1]), (250, 1, [100, 100, 50])], ids=["bytes", "files"]
+)
+def test_a_batch_is_no_larger_than_github_takes(hub: Hub, count: int, size: int, batches: list[int]) -> None:
     """A hundred files, or two million bytes inline."""
-    made = entries.entries([PutFile(path=f"f{n}", content="x" * 900_000) for n in range(5)], {})
+    files = [PutFile(path=f"f{n}", content="x" * size) for n in range(count)]
 
-    assert [len(batch) for batch in entries.batches(made)] == [2, 2, 1]
-    assert list(entries.batches([])) == []
+    commit = hub.provider.commit_files(REPO, "main", files, message="m")
+
+    assert [len(body["tree"]) for body in _sent(hub, "/git/trees")] == batches
+    assert len(hub.forge.read_tree(REPO, commit.sha)) == count + 1
 
 
 def test_a_deletion_has_a_mode_too(hub: Hub) -> None:
@@ -163,30 +169,41 @@ def test_a_lag_of_the_object_store_may_be_tried_again(hub: Hub, lag: bytes) -> N
         MoveFile(path="README.md", to="docs/a/b"),
     ],
 )
-def test_a_change_out_of_place_is_refused_before_a_write(change: FileChange) -> None:
+@pytest.mark.parametrize("whole", [True, False], ids=["whole", "in part"])
+def test_a_change_out_of_place_is_refused_before_a_write(tmp_path: Path, change: FileChange, whole: bool) -> None:
     """Judged on the tree that was read, whole or in part."""
-    tree = {
-        "README.md": TreeEntry("1" * 40, "100644"),
-        "docs/a": TreeEntry("2" * 40, "100644"),
-        "docs/c": TreeEntry("2" * 40, "100644"),
-        "link": TreeEntry("3" * 40, "120000"),
-    }
+    with running(tmp_path / "forge", tree_limit=100_000 if whole else 4) as hub:
+        hub.given_repo(README__md="hello", **{"docs/a": "a", "docs/c": "c"})
+        given_link(hub, "link")
 
-    with pytest.raises(InvalidRequestError) as caught:
-        entries.entries([change], tree)
+        with pytest.raises(InvalidRequestError) as caught:
+            hub.provider.commit_files(REPO, "main", [change], message="m")
 
-    assert caught.value.argument == "changes"
+        assert caught.value.argument == "changes"
+        assert hub.host.request_log.mutations() == []
 
 
-def test_a_file_may_take_the_place_of_what_goes() -> None:
+def given_link(hub: Hub, path: str) -> None:
+    """A symbolic link on main, which no change can make."""
+    head = hub.forge.head(REPO, "main")
+    tree = hub.forge.write_tree(REPO, head, {path: (hub.forge.write_blob(REPO, b"README.md"), "120000")})
+    commit = hub.forge.write_commit(REPO, tree=tree, parents=[head], message="link")
+    hub.forge.move_branch(REPO, "main", commit, expected=head)
+
+
+def test_a_file_may_take_the_place_of_what_goes(hub: Hub) -> None:
     """A directory that is emptied, a file that becomes a directory."""
-    tree = {"a/b": TreeEntry("1" * 40, "100644"), "c": TreeEntry("2" * 40, "100755")}
+    hub.given_commit("main", PutFile(path="a/b", content="b"), PutFile(path="c", content="c", executable=True))
 
-    made = entries.entries([DeleteFile(path="a/b"), PutFile(path="a", content="")], tree)
-    moved = entries.entries([MoveFile(path="c", to="c2"), PutFile(path="c/d", content="")], tree)
+    hub.provider.commit_files(REPO, "main", [DeleteFile(path="a/b"), PutFile(path="a", content="")], message="m")
+    commit = hub.provider.commit_files(
+        REPO, "main", [MoveFile(path="c", to="c2"), PutFile(path="c/d", content="")], message="m"
+    )
 
-    assert [entry.path for entry in made] == ["a/b", "a"]
-    assert [(entry.path, entry.mode) for entry in moved] == [("c", "100644"), ("c2", "100755"), ("c/d", "100644")]
+    made, moved = ([(item["path"], item["mode"]) for item in body["tree"]] for body in _sent(hub, "/git/trees"))
+    assert [path for path, _ in made] == ["a/b", "a"]
+    assert moved == [("c", "100644"), ("c2", "100755"), ("c/d", "100644")]
+    assert {"a", "c2", "c/d"} < set(hub.forge.read_tree(REPO, commit.sha))
 
 
 def test_a_tree_too_large_for_one_answer_is_read_along_the_paths(tmp_path: Path) -> None:

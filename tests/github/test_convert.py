@@ -10,21 +10,25 @@ from typing import Any
 import pytest
 
 from gitprovider import BranchProtection, PullRequestState, PutFile, Visibility
-from gitprovider._remote.operation import Answer, BodyError
-from gitprovider._remote.reader import Fields
+from gitprovider._remote.json_reader import JsonReader
+from gitprovider._remote.response import BodyError, Response
 from gitprovider.github import convert, protection
 from tests.github.hub import REPO, Hub
 
 JUNK: tuple[Any, ...] = (None, 7, -1, "", "junk", True, [], {}, [None], [7])
-CONVERTERS: dict[str, tuple[str, Callable[[Answer], Any]]] = {
-    "repo": ("", convert.repo),
-    "branches": ("/branches", convert.branches),
-    "head": ("/branches/main", convert.head),
-    "ref": ("/git/ref/heads/main", convert.new_branch),
-    "pull": ("/pulls/1", lambda answer: (convert.pull_request(Fields(answer)), convert.in_one_repo(Fields(answer)))),
-    "tree": ("/git/trees/main", convert.tree),
-    "protection": ("/branches/main/protection", lambda answer: protection.held(Fields(answer))),
+CONVERTERS: dict[str, tuple[str, Callable[[Response], Any]]] = {
+    "repo": ("", lambda response: convert.repo(JsonReader(response))),
+    "branches": ("/branches", lambda response: [convert.branch(item) for item in JsonReader.each(response)]),
+    "head": ("/branches/main", lambda response: convert.head(JsonReader(response))),
+    "ref": ("/git/ref/heads/main", lambda response: convert.new_branch(JsonReader(response))),
+    "pull": ("/pulls/1", lambda response: _pull(JsonReader(response))),
+    "tree": ("/git/trees/main", lambda response: convert.tree(JsonReader(response))),
+    "protection": ("/branches/main/protection", lambda response: protection.demands(JsonReader(response))),
 }
+
+
+def _pull(fields: JsonReader) -> tuple[object, bool]:
+    return convert.pull_request(fields), convert.in_one_repo(fields)
 
 
 def _altered(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
@@ -58,12 +62,12 @@ def test_any_field_may_be_anything(hub: Hub, name: str) -> None:
     hub.given_rule(BranchProtection(required_checks=("ci",), required_approvals=2))
     with hub.provider.sdk() as client:
         _, data = client.requester.requestJsonAndCheck("GET", f"/repos/{REPO}{where}")
-    converter(Answer(status=200, data=data))
+    converter(Response(status=200, data=data))
 
     for path, _ in _altered(data):
         for answer in (_with(data, path, None, gone=True), *(_with(data, path, junk) for junk in JUNK)):
             try:
-                made = converter(Answer(status=200, data=answer))
+                made = converter(Response(status=200, data=answer))
             except BodyError:
                 continue
             _check_whole(made, path)
@@ -85,7 +89,7 @@ def test_a_server_from_before_visibility_says_private(hub: Hub) -> None:
     del data["visibility"]
 
     for private, visibility in ((True, Visibility.PRIVATE), (False, Visibility.PUBLIC)):
-        assert convert.repo(Answer(status=200, data=data | {"private": private})).visibility is visibility
+        assert convert.repo(JsonReader(Response(status=200, data=data | {"private": private}))).visibility is visibility
 
 
 # From https://docs.github.com/rest/pulls/pulls#get-a-pull-request
@@ -107,7 +111,7 @@ def test_a_test_merge_is_no_merge(hub: Hub, fields: dict[str, Any], state: PullR
     with hub.provider.sdk() as client:
         _, data = client.requester.requestJsonAndCheck("GET", f"/repos/{REPO}/pulls/1")
 
-    pull = convert.pull_request(Fields(Answer(status=200, data=data | fields)))
+    pull = convert.pull_request(JsonReader(Response(status=200, data=data | fields)))
 
     assert (pull.state, pull.merge_commit_sha) == (state, sha)
 

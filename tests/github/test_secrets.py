@@ -120,6 +120,22 @@ def test_the_cause_is_the_sdks_error(hub: Hub) -> None:
     assert caught.value.__cause__.__traceback__ is None
 
 
+@pytest.mark.parametrize("operation", ["create_repo", "create_branch", "merge_pull_request"])
+def test_the_cause_of_an_explained_refusal_is_the_sdks_error(hub: Hub, operation: str) -> None:
+    """Also where something was read to explain it."""
+    calls: dict[str, Callable[[GitHubProvider], Any]] = {
+        "create_repo": lambda provider: provider.create_repo(REPO),
+        "create_branch": lambda provider: provider.create_branch(REPO, "main", source="main"),
+        "merge_pull_request": lambda provider: provider.merge_pull_request(REPO, hub.given_pull(draft=True).number),
+    }
+
+    with pytest.raises(GitProviderError) as caught:
+        calls[operation](hub.provider)
+
+    assert isinstance(caught.value.__cause__, github.GithubException)
+    assert caught.value.__cause__.__traceback__ is None
+
+
 def test_no_frame_of_the_sdk_outlives_the_call(hub: Hub) -> None:
     """No traceback of the chain leads to the frame that holds the Authorization header."""
     hub.given_fault(Fault(kind="reset"))

@@ -15,8 +15,8 @@ import requests
 import urllib3
 
 from gitprovider import errors
-from gitprovider._remote.errors import Row
-from gitprovider._remote.operation import Answer, BodyError, RemoteOperation, StatusError
+from gitprovider._remote.errors import ErrorRule
+from gitprovider._remote.response import BodyError, Response, StatusError
 from gitprovider.errors import NotMergeableReason, Outcome
 from gitprovider.github import errors as translate
 from gitprovider.redact import printable
@@ -28,29 +28,12 @@ USED_UP = {"x_ratelimit_remaining": "0", "x_ratelimit_reset": "1000000000"}
 DENIED, EXISTS, MISSING = errors.PermissionDeniedError, errors.AlreadyExistsError, errors.NotFoundError
 
 
-def _operation(endpoint: str) -> RemoteOperation[Any]:
-    op: RemoteOperation[Any] = RemoteOperation(
-        "any",
-        "acme/widgets",
-        client=None,
-        authenticate=lambda op: None,
-        provider="github",
-        host="api.github.com",
-        translate=lambda exc, op: errors.GitProviderError(""),
-    )
-    op.method, op.endpoint = endpoint.split(" ", 1)
-    return op
-
-
-def _meaning(exc: Exception, endpoint: str = "GET /any") -> errors.GitProviderError:
-    return translate.translate(exc, _operation(endpoint))
-
-
 def _refused(status: int, body: Any = None, endpoint: str = "GET /any", **headers: str) -> errors.GitProviderError:
     text = body if isinstance(body, str) else json.dumps(body)
     data = None if isinstance(body, str) else body
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return _meaning(StatusError(Answer(status=status, headers=named, data=data, text=text)), endpoint)
+    response = Response(status=status, endpoint=endpoint, headers=named, data=data, text=text)
+    return translate.translate(StatusError(response))
 
 
 # The facts
@@ -62,13 +45,13 @@ def test_each_row_cites_a_recorded_fact(fact: str) -> None:
     assert FACTS[fact]["source"].startswith("https://")
 
 
-@pytest.mark.parametrize("row", translate.TABLE, ids=lambda row: row.fact)
-def test_each_row_fits_the_fact_that_it_cites(row: Row) -> None:
+@pytest.mark.parametrize("row", translate.RULES, ids=lambda row: row.fact)
+def test_each_row_fits_the_fact_that_it_cites(row: ErrorRule) -> None:
     """Status and text of the recorded answer are those that the row asks for."""
     fact = FACTS[row.fact]
     body = {"message": fact.get("text"), "errors": fact.get("errors")}
 
-    said = translate.words(Answer(status=fact["status"], data=body))
+    said = translate.error_message(Response(status=fact["status"], data=body))
 
     assert fact["status"] in row.status
     if "{" not in said:  # otherwise a part of the text is the request's
@@ -345,9 +328,9 @@ def test_every_exception_of_pygithub_is_translated(kind: type[Exception]) -> Non
     """A class that a new version brings fails here until it has a meaning."""
     if issubclass(kind, github.GithubException):
         made = kind(403, {"message": "Resource not accessible by integration"}, {"X": "y"})
-        assert type(_meaning(made)) is DENIED
+        assert type(translate.translate(made)) is DENIED
     else:
-        error = _meaning(_instance(kind))
+        error = translate.translate(_instance(kind))
         assert (type(error), error.outcome) == (errors.UnexpectedResponseError, Outcome.UNKNOWN)
 
 
@@ -356,7 +339,7 @@ def test_every_exception_of_pygithub_is_translated(kind: type[Exception]) -> Non
 )
 def test_every_exception_of_requests_is_translated(kind: type[Exception]) -> None:
     """And of urllib3 below it: never a guess that nothing was sent, unless its kind says so."""
-    error = _meaning(_instance(kind))
+    error = translate.translate(_instance(kind))
 
     assert isinstance(
         error, errors.ProviderUnavailableError | errors.UnexpectedResponseError | errors.InvalidRequestError
@@ -371,7 +354,7 @@ def test_every_exception_of_requests_is_translated(kind: type[Exception]) -> Non
 @pytest.mark.parametrize("kind", [ValueError, AssertionError, AttributeError, RuntimeError, KeyError, RecursionError])
 def test_what_escapes_from_the_sdk_is_translated(kind: type[Exception]) -> None:
     """An int() of a junk header, an assert about a host: the request may have been sent."""
-    error = _meaning(kind("x"))
+    error = translate.translate(kind("x"))
 
     assert (type(error), error.outcome) == (errors.UnexpectedResponseError, Outcome.UNKNOWN)
     assert kind.__name__ in error.message
@@ -379,10 +362,10 @@ def test_what_escapes_from_the_sdk_is_translated(kind: type[Exception]) -> None:
 
 def test_a_cut_body_may_pass_and_a_wrong_one_not() -> None:
     """JSON that broke off is tried again by a read; a page is not."""
-    answer = Answer(status=200)
+    response = Response(status=200)
 
-    assert _meaning(BodyError("cut", answer, cut=True)).transient
-    assert not _meaning(BodyError("html", answer)).transient
+    assert translate.translate(BodyError("cut", response, cut=True)).transient
+    assert not translate.translate(BodyError("html", response)).transient
 
 
 def test_only_what_may_pass_is_worth_another_try() -> None:

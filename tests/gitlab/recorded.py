@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from gitprovider._remote.json_reader import JsonReader
@@ -58,6 +57,6 @@ CONVERTERS: Mapping[str, Callable[[Response], Any]] = {
 }
 
 
-def meaning(response: Response, endpoint: str) -> GitProviderError:
-    """What a response that is not 2xx means at an endpoint."""
-    return errors.refusal(replace(response, endpoint=endpoint))
+def meaning(response: Response) -> GitProviderError:
+    """What a response that is not 2xx means."""
+    return errors.refusal(response)

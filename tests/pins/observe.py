@@ -81,7 +81,7 @@ def run(world: str, case: Case, lost: int = 0) -> Run:
         sent: tuple[str, ...] = ()
         mutations = rig.mutations_seen() - before
         if isinstance(rig, RemoteRig):
-            sent = tuple(f"{entry.method} {entry.endpoint}" for entry in rig.host.journal.entries)
+            sent = tuple(f"{entry.method} {entry.endpoint}" for entry in rig.host.request_log.entries)
         if error is None or error.outcome is Outcome.NOT_APPLIED or error.intent is None:
             return Run(sent, mutations, error, "", None)
         rig.renewed()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Literal, TypeVar
 
-from gitprovider._core.edits import blob_sha, read_changes
+from gitprovider._core.edits import blob_sha
 from gitprovider._core.operation import Operation
 from gitprovider.contract import TreeEntry
 from gitprovider.errors import (
@@ -41,6 +41,7 @@ from gitprovider.models import (
     Repo,
     Visibility,
 )
+from gitprovider.mutations import CommitFiles, OpenPullRequest
 
 _T = TypeVar("_T")
 
@@ -205,7 +206,7 @@ class MemoryProvider:
             self._stored(repo).branches[branch] = sha
             return Commit(sha=sha, parent=head, branch=branch, message=message)
 
-        changes = read_changes(changes)
+        changes = CommitFiles(branch=branch, changes=changes, message=message).changes
         with self._operation("commit_files", repo) as op:
             with op.before("build the commit"):
                 stored = self._stored(repo)
@@ -273,7 +274,7 @@ class MemoryProvider:
             )
             made = self._effect(op, apply)
             op.note(number=made.number)
-            op.done("create pull request", made)
+            op.done(OpenPullRequest.effect, made)
             with op.after("add labels"):
                 if self.faults.pop("add labels", None):
                     raise ProviderUnavailableError("503 for the labels")
@@ -428,7 +429,7 @@ class MemoryProvider:
             raise ProviderUnavailableError("the connection was lost", outcome=Outcome.UNKNOWN)
 
 
-def _translate(exc: Exception, op: Operation) -> GitProviderError:
+def _translate(exc: Exception) -> GitProviderError:
     return UnexpectedResponseError(f"{type(exc).__name__}: {exc}")
 
 

@@ -40,7 +40,7 @@ from gitprovider import (
     ensure_repo,
 )
 from gitprovider._core.edits import blob_sha
-from gitprovider.ensure import Settling, look_files
+from gitprovider.ensure import Settling, missing_files
 from gitprovider.local import LocalProvider
 from tests.resolve.memory import Clock, Fault, MemoryProvider
 from tests.resolve.mutations import CHANGES, REPO, RULES, lost, staged
@@ -287,7 +287,7 @@ def test_weaker_protection_is_strengthened(clock: Clock) -> None:
     assert ensured.value.required_approvals == 1
 
 
-@pytest.mark.parametrize(("given", "names"), [({"title": "Another"}, "'A change'"), ({"draft": True}, "no draft")])
+@pytest.mark.parametrize(("given", "names"), [({"title": "Another"}, "'A change'"), ({"draft": True}, "not a draft")])
 def test_a_pull_request_that_is_not_as_asked_is_refused(given: dict[str, Any], names: str, clock: Clock) -> None:
     """One that is open with another title, or is no draft, is a ConflictError with its number."""
     provider = staged("merge_pull_request", clock)
@@ -498,7 +498,7 @@ def test_a_sha256_repository_is_compared_in_its_own_format(clock: Clock, monkeyp
     monkeypatch.setattr(provider, "head", lambda repo, branch: "e" * 64)
     monkeypatch.setattr(provider, "tree", lambda repo, sha: {"file": TreeEntry(wide, "100644")})
 
-    _, missing = look_files(provider, REPO, "main", [PutFile(path="file", content="x")])
+    _, missing = missing_files(provider, REPO, "main", [PutFile(path="file", content="x")])
 
     assert missing == []
 

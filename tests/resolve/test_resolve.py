@@ -262,7 +262,7 @@ def _merged_at_another_head(provider: MemoryProvider) -> None:
         ("protect_branch", _weaker_than_asked, "required_approvals"),
         ("protect_branch", _gone, "no branch main"),
         ("commit_files", _moved, "is at"),
-        ("commit_files", _gone, "is gone"),
+        ("commit_files", _gone, "no longer exists"),
         ("open_pull_request", _another_one_open, "'Another'"),
         ("merge_pull_request", _closed, "closed"),
         ("merge_pull_request", _head_moved, "its head is now"),
@@ -425,7 +425,7 @@ def test_an_unknown_commit_without_its_files_is_for_a_person(clock: Clock) -> No
 
 
 def test_a_rewritten_history_is_a_conflict(clock: Clock) -> None:
-    """A branch whose history lacks the commit that was built on was forced to somewhere else."""
+    """A branch whose history does not contain the commit that was built on was forced to somewhere else."""
     provider = staged("commit_files", clock, knows_commit=False)
     error = commit_lost(provider)
     del provider.stored[REPO].branches["main"]
@@ -435,7 +435,7 @@ def test_a_rewritten_history_is_a_conflict(clock: Clock) -> None:
     resolution = look(provider, error)
 
     assert resolution.verdict is Verdict.CONFLICT
-    assert "history lacks" in resolution.detail
+    assert "history does not contain" in resolution.detail
 
 
 @pytest.mark.parametrize("knows_commit", [True, False])
@@ -468,7 +468,7 @@ def test_a_first_commit_of_some_of_the_files_is_a_conflict(clock: Clock) -> None
     resolution = look(provider, caught.value)
 
     assert resolution.verdict is Verdict.CONFLICT
-    assert "1 of 2 files" in resolution.detail
+    assert "1 of 2 requested files" in resolution.detail
 
 
 @every_mutation
@@ -497,7 +497,7 @@ def test_a_pull_request_of_that_title_from_before_is_in_the_way(clock: Clock) ->
     resolution = look(provider, error)
 
     assert resolution.verdict is Verdict.CONFLICT
-    assert "since before the request" in resolution.detail
+    assert "was opened before the request" in resolution.detail
 
 
 def test_a_closed_one_from_before_is_not_in_the_way(clock: Clock) -> None:
@@ -569,7 +569,7 @@ def test_a_merge_whose_branch_stayed_is_applied_and_says_so(clock: Clock) -> Non
     resolution = look(provider, caught.value)
 
     assert resolution.verdict is Verdict.APPLIED
-    assert "change is still there" in resolution.detail
+    assert "change still exists" in resolution.detail
 
 
 def test_a_merge_without_a_named_commit_is_applied_without_a_value(clock: Clock) -> None:
@@ -665,7 +665,7 @@ def test_a_read_is_no_mutation(clock: Clock) -> None:
     provider = staged("create_branch", clock)
 
     assert look(provider, PermissionDeniedError("no")).verdict is Verdict.NOT_APPLIED
-    with pytest.raises(InvalidRequestError, match="no mutation"):
+    with pytest.raises(InvalidRequestError, match="not a mutation"):
         look(provider, Intent(operation="get_repo", provider="memory", repo=REPO))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -44,7 +43,15 @@ from gitprovider import (
     checks,
     with_retry,
 )
-from gitprovider import mutations as arguments
+from gitprovider.mutations import (
+    CommitFiles,
+    CreateBranch,
+    CreateRepo,
+    MergePullRequest,
+    OpenPullRequest,
+    ProtectBranch,
+    plain_rules,
+)
 
 from .host import TOY, Blob, ToyCommit, ToyHost, ToyPull, ToyRepo, Tree
 
@@ -87,25 +94,24 @@ class ToyProvider:
         auto_init: bool = False,
     ) -> Repo:
         with self._call("create_repo", repo, mutation=True) as call:
-            visibility = arguments.create_repo(
-                repo, description=description, visibility=visibility, auto_init=auto_init
-            )
-            call.note(visibility=visibility.value, description=description, auto_init=auto_init)
-            with call.sent(self.host):
+            checks.check_repo_path(repo)
+            asked = CreateRepo(description=description, visibility=visibility, auto_init=auto_init)
+            call.note(**asked.record())
+            with call.sent(asked.effect, self.host):
                 if repo in self.host.repos:
                     raise AlreadyExistsError("the path is taken", existing=_repo(self.host.repos[repo]))
-                made = self.host.create(repo, description, visibility)
-                if auto_init:
+                made = self.host.create(repo, asked.description, asked.visibility)
+                if asked.auto_init:
                     made.move("main", made.write({"README.md": (b"# Toy\n", "100644")}, (), "Initial commit").sha)
             return _repo(made)
 
     def create_branch(self, repo: str, name: str, *, source: str) -> Branch:
         with self._call("create_branch", repo, mutation=True) as call:
-            source = arguments.create_branch(repo, name, source=source)
+            asked = CreateBranch(name=name, source=source)
             found = self._read(repo)
-            sha = source if source in found.commits else _head(found, source)
+            sha = asked.source if asked.source in found.commits else _head(found, asked.source)
             call.note(branch=name, source_sha=sha)
-            with call.sent(self.host):
+            with call.sent(asked.effect, self.host):
                 if name in found.branches:
                     raise AlreadyExistsError("the branch exists", existing=_branch(found, name))
                 if any(one.startswith(f"{other}/") for b in found.branches for one, other in ((name, b), (b, name))):
@@ -116,15 +122,15 @@ class ToyProvider:
 
     def protect_branch(self, repo: str, branch: str, rules: BranchProtection = BranchProtection()) -> BranchProtection:
         with self._call("protect_branch", repo, mutation=True) as call:
-            arguments.protect_branch(repo, branch, rules)
+            asked = ProtectBranch(branch=branch, rules=rules)
             if rules.require_code_owner_review:
                 option = "protect_branch.require_code_owner_review"
                 raise UnsupportedOptionError("the toy host reads no CODEOWNERS", option=option)
             found = self._read(repo)
             _head(found, branch)
             held = found.rules.get(branch)
-            call.note(branch=branch, rules=asdict(rules), previous_rules=asdict(held) if held else None)
-            with call.sent(self.host):
+            call.note(**asked.record(), previous_rules=plain_rules(held) if held else None)
+            with call.sent(asked.effect, self.host):
                 found.rules[branch] = rules.stricter(held or BranchProtection.nothing())
             return found.rules[branch]
 
@@ -139,21 +145,21 @@ class ToyProvider:
         expected_head: str | None = None,
     ) -> Commit:
         with self._call("commit_files", repo, mutation=True) as call:
-            read, expected = arguments.commit_files(
-                repo, branch, changes, message=message, author=author, expected_head=expected_head
+            asked = CommitFiles(
+                branch=branch, changes=changes, message=message, author=author, expected_head=expected_head
             )
             found = self._read(repo)
-            base = _committable(found, branch, read)
-            if expected not in (None, base):
-                raise HeadMovedError("the branch is at another commit", expected=expected, actual=base)
+            base = _committable(found, branch, asked.changes)
+            if asked.expected_head not in (None, base):
+                raise HeadMovedError("the branch is at another commit", expected=asked.expected_head, actual=base)
             before = found.commits[base].tree if base else {}
-            tree = _changed(before, read)
+            tree = _changed(before, asked.changes)
             if base and tree == before:
                 return _commit(found.commits[base], branch)
             touched = {path for path in {*before, *tree} if before.get(path) != tree.get(path)}
             files = {path: tuple(_entry(tree[path])) if path in tree else None for path in touched}
             call.note(branch=branch, message=message, base_sha=base, files=files)
-            with call.sent(self.host):
+            with call.sent(asked.effect, self.host):
                 if (now := found.branches.get(branch)) != base:
                     raise HeadMovedError("the branch moved meanwhile", expected=base, actual=now)
                 _writable(found)
@@ -177,8 +183,7 @@ class ToyProvider:
         reviewers: Sequence[str] = (),
     ) -> PullRequest:
         with self._call("open_pull_request", repo, mutation=True) as call:
-            names = arguments.open_pull_request(
-                repo,
+            asked = OpenPullRequest(
                 source_branch=source_branch,
                 target_branch=target_branch,
                 title=title,
@@ -187,10 +192,10 @@ class ToyProvider:
                 labels=labels,
                 reviewers=reviewers,
             )
-            call.note(source_branch=source_branch, target_branch=target_branch, title=title, draft=draft)
+            call.note(**asked.record())
             found = self._read(repo)
             head, target = _head(found, source_branch), _head(found, target_branch)
-            with call.sent(self.host):
+            with call.sent(asked.effect, self.host):
                 for pull in found.pulls.values():
                     same = (pull.source, pull.target) == (source_branch, target_branch)
                     if same and pull.state is PullRequestState.OPEN:
@@ -205,8 +210,8 @@ class ToyProvider:
                     title=title,
                     description=description,
                     draft=draft,
-                    labels=names[0],
-                    reviewers=names[1],
+                    labels=tuple(asked.labels),
+                    reviewers=tuple(asked.reviewers),
                     head=head,
                 )
                 found.pulls[made.number] = made
@@ -224,9 +229,8 @@ class ToyProvider:
         timeout: float = 30.0,
     ) -> MergeResult:
         with self._call("merge_pull_request", repo, mutation=True) as call:
-            method, expected = arguments.merge_pull_request(
-                repo,
-                number,
+            asked = MergePullRequest(
+                number=number,
                 method=method,
                 expected_head=expected_head,
                 message=message,
@@ -235,17 +239,18 @@ class ToyProvider:
             )
             found = self._read(repo)
             pull = self._pull_at(found, number)
-            head = expected or pull.head
-            call.note(number=number, head_sha=head, method=method.value, delete_source_branch=delete_source_branch)
+            head = asked.expected_head or pull.head
+            call.note(**asked.record() | {"head_sha": head})
             call.note(source_branch=pull.source, target_branch=pull.target)
             already = pull.state is PullRequestState.MERGED and pull.head == head
             if not already:
-                with call.sent(self.host):
-                    _merge(found, pull, head, method, message)
+                with call.sent(asked.effect, self.host):
+                    _merge(found, pull, head, asked.method, message)
             result = MergeResult(sha=str(pull.merged_as), already_merged=already)
+            call.done(asked.effect, result)
             if delete_source_branch:
-                call.done("merge", result)
-                self._delete_source(found, pull)
+                with call.step("delete source branch"):
+                    self._delete_source(found, pull)
             return result
 
     def _delete_source(self, found: ToyRepo, pull: ToyPull) -> None:
@@ -306,7 +311,7 @@ class ToyProvider:
             yield call
         except GitProviderError as error:
             error.provider, error.operation, error.repo = self.name, operation, call.repo
-            error.completed = call.completed
+            error.completed, error.failed_step = call.completed, call.running
             error.outcome = Outcome.PARTIAL if call.completed else error.outcome
             error.intent = call.intent()
             raise
@@ -341,6 +346,7 @@ class _Call:
     def __init__(self, operation: str, repo: str, mutation: bool) -> None:
         self.repo = repo
         self.completed: tuple[Step, ...] = ()
+        self.running: str | None = None
         self._operation = operation
         self._known: dict[str, Any] | None = {} if mutation else None
 
@@ -352,9 +358,14 @@ class _Call:
         self.completed = (*self.completed, Step(step, value))
 
     @contextmanager
-    def sent(self, host: ToyHost) -> Iterator[None]:
+    def step(self, name: str) -> Iterator[None]:
+        self.running = name
+        yield
+
+    @contextmanager
+    def sent(self, effect: str, host: ToyHost) -> Iterator[None]:
         self.note(sent_at=datetime.now(UTC))
-        with host.mutation():
+        with self.step(effect), host.mutation():
             yield
 
     def intent(self) -> Intent | None:
