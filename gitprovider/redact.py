@@ -12,7 +12,7 @@ from collections.abc import Iterable
 MASK = "***"
 HOST_TEXT = 4096  # characters of a host's text that are looked at; people see 500 of them
 
-# Every expression here is linear. A repetition without a bound starts only after a literal, and a match takes all of it.
+# Every expression here is linear: a repetition without a bound starts after a literal, and a match takes all of it.
 #
 # The hosts' documented token formats:
 # https://docs.github.com/en/authentication/keeping-your-account-and-data-secure/about-authentication-to-github#githubs-token-formats
@@ -71,13 +71,13 @@ def _spellings(secret: str) -> str:
         for before in range(3):
             data = bytes(before) + secret.encode()
             core = b64encode(data)[-(-before * 4 // 3) : len(data) * 4 // 3].decode()
-            core = re.sub("[+]", "(?:[+-]|%2[bB])", core.replace("/", "(?:[/_]|%2[fF])"))
+            core = core.replace("+", "(?:[+-]|%2[bB])").replace("/", "(?:[/_]|%2[fF])")
             found.append(f"[A-Za-z0-9+/_-]?{core}[A-Za-z0-9+/=_%-]*")
     return "|".join(found)
 
 
 def _spelling(character: str) -> str:
-    """Return an expression for a character: plain, percent-encoded, and escaped as in JSON and HTML, also repeatedly."""
+    """Return an expression for a character: plain, percent-encoded, and escaped as in JSON and HTML, or repeatedly."""
     percent = "".join(f"%(?:25){{0,4}}{_hex(byte, 2)}" for byte in character.encode())
     names = [f"#0{{0,6}}{ord(character)}", f"#[xX]0{{0,6}}{_hex(ord(character), 1)}"]
     if character in _NAMED:
