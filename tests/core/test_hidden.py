@@ -89,7 +89,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    do_POST = do_PUT = do_PATCH = do_DELETE = do_GET
+    do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815 - the names that the server calls
 
     def log_message(self, *args: object) -> None:
         """Nothing."""
@@ -204,7 +204,7 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "a repo with a wrong option": lambda: connect_repo(
         "https://github.com/a/b", timeout=-1, environ={"GITHUB_TOKEN": TOKEN}
     ),
-    "no folder": lambda: connect_repo(f"/nowhere/{TOKEN}/x", environ=SECRET_ENV),
+    "no folder": lambda: connect_repo("/nowhere/x", environ=SECRET_ENV),
 }
 
 
@@ -218,10 +218,10 @@ def test_a_refused_connection_leads_to_no_token_and_no_environment(call: str) ->
 
 
 def test_a_leak_would_be_found() -> None:
-    """The walk reaches a local of a frame, an attribute of a cause and a closure; otherwise the tests above are blind."""
+    """The walk reaches a frame's locals, a cause's attributes and a closure; otherwise the tests above are blind."""
 
     namespace: dict[str, Any] = {}
-    exec(  # noqa: S102 - a frame that is not of this file
+    exec(  # a frame that is not of this file
         "def fail(token):\n    hidden = [{'headers': (token,)}]\n    raise ValueError\n", namespace
     )
     with pytest.raises(ValueError) as by_frame:  # noqa: PT011 - the error is ours
