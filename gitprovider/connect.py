@@ -148,7 +148,7 @@ def connect_repo(
     options = {"timeout": timeout, "verify": verify, "retry": retry, "allow_http": allow_http, "on_event": on_event}
     try:
         with cleared_frames():
-            return _connect_repo(url, hosts or {}, environ, options)
+            return _connect_repo(url, {} if hosts is None else hosts, environ, options)
     finally:
         del url, hosts, environ
 
@@ -216,7 +216,7 @@ def _known_hosts(hosts: Mapping[str, str], env: Mapping[str, str]) -> Iterator[t
     if not isinstance(hosts, Mapping):
         refuse("hosts", f"must be a mapping, not {type(hosts).__name__}")
     for written, name in hosts.items():
-        if name not in ("github", "gitlab"):
+        if check_text("hosts", name) not in ("github", "gitlab"):
             refuse("hosts", f"says that a host is {name!r}; allowed are github, gitlab")
         known.append((name, parse_server("hosts", written)))
     for name in ("github", "gitlab"):

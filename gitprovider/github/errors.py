@@ -247,7 +247,7 @@ RULES: tuple[ErrorRule, ...] = (
         (422,),
         NotFoundError,
         PULLS,
-        r"PullRequest\.head(?:_sha|_repo)?: (?:invalid|missing)|head .*(?:not found|does not exist)",
+        r"PullRequest\.head(?:_sha|_repo)?: (?:invalid|missing)|head .{0,300}(?:not found|does not exist)",
         error_kwargs=with_hint("no such source branch; one that was made a moment ago may take a few seconds"),
     ),
     ErrorRule(
@@ -255,7 +255,7 @@ RULES: tuple[ErrorRule, ...] = (
         (422,),
         NotFoundError,
         PULLS,
-        r"PullRequest\.base(?:_sha)?: (?:invalid|missing)|base .*(?:not found|does not exist)",
+        r"PullRequest\.base(?:_sha)?: (?:invalid|missing)|base .{0,300}(?:not found|does not exist)",
         error_kwargs=with_hint("no such target branch"),
     ),
     ErrorRule(
@@ -290,7 +290,7 @@ RULES: tuple[ErrorRule, ...] = (
         NotMergeableReason.REVIEWS,
         r"approving review|changes have been requested|code owner|other than the last push",
     ),
-    _merge("gh-merge-check", NotMergeableReason.CHECKS, r"status checks?\b.*(?:expected|failing|pending|failed)"),
+    _merge("gh-merge-check", NotMergeableReason.CHECKS, r"status checks?\b.{0,300}(?:expected|failing|pending|failed)"),
     _merge(
         "gh-merge-policy",
         NotMergeableReason.POLICY,

@@ -104,7 +104,7 @@ RULES: tuple[ErrorRule, ...] = (
         "gl-push-denied",
         (400, 403),
         PermissionDeniedError,
-        text=r"not allowed to push into this branch|only .* allowed to push|protected branch",
+        text=r"not allowed to push into this branch|only .{0,300} allowed to push|protected branch",
         endpoint=COMMITS,
         error_kwargs=with_hint(
             "the branch is protected against direct commits; commit to another one and open a pull request"
@@ -151,7 +151,7 @@ RULES: tuple[ErrorRule, ...] = (
         (400, 403),
         PermissionDeniedError,
         endpoint=PROJECTS,
-        text=r"namespace.*(is not valid|not allowed)",
+        text=r"namespace.{0,300}(is not valid|not allowed)",
         error_kwargs=with_hint("the namespace exists, and this credential may not create projects in it"),
     ),
     ErrorRule(
@@ -205,7 +205,7 @@ RULES: tuple[ErrorRule, ...] = (
         endpoint=COMMITS,
         text=(
             r"please refresh and try again|could not update|file with this name (already exists|doesn't exist)"
-            r"|has changed since you started editing|file with the name .* already exists"
+            r"|has changed since you started editing|file with the name .{0,300} already exists"
         ),
         error_kwargs=with_hint("the branch moved after its head was read; read it again and decide"),
     ),
@@ -225,7 +225,7 @@ RULES: tuple[ErrorRule, ...] = (
         (400, 404, 422),
         NotFoundError,
         endpoint=MERGE_REQUESTS,
-        text=r"source.branch.*does not exist",
+        text=r"source.branch.{0,300}does not exist",
         error_kwargs={"code": "source-branch-not-found"},
     ),
     ErrorRule(
@@ -233,7 +233,7 @@ RULES: tuple[ErrorRule, ...] = (
         (400, 404, 422),
         NotFoundError,
         endpoint=MERGE_REQUESTS,
-        text=r"target.branch.*does not exist",
+        text=r"target.branch.{0,300}does not exist",
     ),
     # merge_pull_request: the host step reads the reason from the merge request.
     ErrorRule("gl-merge-sha", (409,), HeadMovedError, endpoint=MERGE, text=r"sha does not match"),
