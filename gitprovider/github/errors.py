@@ -331,7 +331,7 @@ RULES: tuple[ErrorRule, ...] = (
         "gh-branch-not-found",
         (404,),
         NotFoundError,
-        text=r"Branch .*not found",
+        text=r"Branch .{0,300}not found",
         error_kwargs={"code": "branch-not-found"},
     ),
     ErrorRule(

@@ -74,7 +74,7 @@ def _evaluated(where: str, node: Any, name: str) -> Iterator[Found]:
     module = import_module("gitprovider." + where.removesuffix(".py").removesuffix("/__init__").replace("/", "."))
     written = ast.unparse(node.args[0])
     if f"{where}: {written}" in MADE:
-        yield where, MADE[f"{where}: {written}"], 0, "search"
+        yield where, MADE[f"{where}: {written}"], 0, "match" if name == "compile" else name
         return
     given = {word.arg: word.value for word in node.keywords}
     flags = next((arg for arg in node.args[1:] if re.match(r"re\.[A-Z]+", ast.unparse(arg))), given.get("flags"))
