@@ -426,31 +426,32 @@ def ensure_change(
     after: Evidence | None = None,
     settling: Settling = _REAL_TIME,
 ) -> Ensured[PullRequest | None]:
-    """Bring changes into a branch by a pull request, unless they came in by it before.
+    """Bring changes into a branch through a pull request, unless that was done before.
 
-    This is branch, commit, pull request and merge as one call that may be run again. The four ``ensure_`` functions
-    one after another are not: once the pull request is merged and its branch deleted, they would create the branch
-    anew and find nothing to merge.
+    It creates the branch, commits, opens the pull request and merges it, and it may be called again after a failure at
+    any step. Calling the four ``ensure_`` functions in a row does not have this property: after the branch of a merged
+    pull request is deleted, they would create the branch again and find nothing to merge.
 
-    The title tells one change from another. A merged pull request of that title between the two branches is this
-    change, done before; then only a source branch that is still at the merged head is deleted.
+    The title identifies the change. If a pull request with this title between the two branches is merged, the change is
+    done. Then only the source branch is deleted, if it is still at the merged head.
 
     Args:
-        changes: as in ``commit_files``.
-        source_branch: the branch of the pull request; created at the head of ``target_branch`` unless it exists.
+        changes: as for ``commit_files``.
+        source_branch: the branch of the pull request. It is created at the head of ``target_branch`` unless it exists.
         title, description: of the pull request.
-        message: of the commit; None takes the title.
+        message: the commit's message; None uses the title.
         method: how the pull request is merged; None leaves it open.
         delete_source_branch: delete the source branch after the merge.
-        timeout: as in ``merge_pull_request``.
-        after: the error or the intent of an earlier attempt at any of the four steps. It is waited out first.
+        timeout: as for ``merge_pull_request``.
+        after: the error or the intent of an earlier attempt at any of the four steps. The function first waits until
+            that request has settled.
 
     Returns:
-        The pull request as it is now; None when the target branch holds the changes without one.
+        The pull request as it is now, or None if the target branch has the changes and no pull request was needed.
 
     Raises:
-        ConflictError: a pull request is open between the branches with another title.
-        GitProviderError: whatever the four ``ensure_`` functions raise.
+        ConflictError: a pull request with another title is open between the branches.
+        GitProviderError: any error of the four ``ensure_`` functions.
     """
     committed = CommitFiles(
         branch=source_branch, changes=changes, message=title if message is None else message, author=author
@@ -510,12 +511,13 @@ def _same_title(pull: PullRequest, title: str) -> bool:
 
 
 def check_supported(provider: InspectableProvider, repo: str, asked: Mutation[Any]) -> None:
-    """Refuse, before any request, what the provider cannot do as asked.
+    """Check, before any request, that the provider can carry out the mutation as requested.
 
-    A provider of this package has ``check(repo, asked)``. Any other is asked ``supports(option)``, where it has that.
+    The providers of this package have ``check(repo, asked)``. For any other provider, ``supports(option)`` is called if
+    it exists.
 
     Raises:
-        InvalidRequestError: the path or an argument is one that this host does not take.
+        InvalidRequestError: the host does not accept the path or an argument.
         UnsupportedOptionError: the host cannot honour an option.
     """
     check_repo_path(repo)
@@ -556,7 +558,7 @@ _IDENTITY = ("branch", "number", "source_branch", "target_branch")
 def _settle(
     provider: InspectableProvider, repo: str, asked: Mutation[Any], after: Evidence | None, settling: Settling
 ) -> Resolution | None:
-    """Check what is asked, wait until the earlier attempt ``after`` has settled, and return its resolution.
+    """Check the mutation, wait until the earlier attempt ``after`` has settled, and return its resolution.
 
     Returns None if there is no earlier attempt, or if it sent nothing.
     """

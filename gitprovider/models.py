@@ -145,7 +145,7 @@ class PutFile:
             try:
                 return self.content.encode()
             except UnicodeEncodeError:
-                refuse("content", f"of {self.path!r} holds a lone surrogate, which UTF-8 cannot encode")
+                refuse("content", f"of {self.path!r} contains a lone surrogate, which UTF-8 cannot encode")
         try:
             with open(self.content, "rb") as file:
                 data = file.read(MAX_FILE_BYTES + 1)

@@ -315,17 +315,17 @@ def _open_pull_request(provider: InspectableProvider, intent: Intent) -> _Findin
         made = provider.get_pull_request(intent.repo, intent.number)
         return _applied(made, _describe_opened(made, intent))
     found = provider.find_pull_requests(intent.repo, source_branch=source, target_branch=target)
-    alike = [pull for pull in found if _same_text(pull.title, title)]
-    made_since = [pull for pull in alike if pull.created_at is not None and _made_since(intent, pull.created_at)]
+    same_title = [pull for pull in found if _same_text(pull.title, title)]
+    made_since = [pull for pull in same_title if pull.created_at is not None and _made_since(intent, pull.created_at)]
     if made_since:
         made = made_since[-1]  # the oldest one since the request
         return _applied(made, _describe_opened(made, intent))
-    undated = next((pull for pull in alike if pull.created_at is None), None)
+    undated = next((pull for pull in same_title if pull.created_at is None), None)
     if undated is not None:
         return _undecided(f"pull request {undated.number} has that title; the host does not say when it was opened")
     other = next((pull for pull in found if pull.state is PullRequestState.OPEN), None)
     if other is not None:
-        why = "was opened before the request" if other in alike else f"has the title {other.title!r}"
+        why = "was opened before the request" if other in same_title else f"has the title {other.title!r}"
         return _conflict(f"pull request {other.number} is open between {source} and {target}, and {why}")
     return _absent(f"there is no such pull request from {source} to {target}")
 

@@ -176,7 +176,7 @@ def test_what_is_wrong_is_named(name: Any, arguments: dict[str, Any], argument: 
     [
         ({}, "set GITHUB_TOKEN"),
         ({"GITHUB_TOKEN": ""}, "set GITHUB_TOKEN"),
-        ({"GITPROVIDER_TOKEN": TOKEN}, "GITPROVIDER_TOKEN goes to the host in GITPROVIDER_URL alone"),
+        ({"GITPROVIDER_TOKEN": TOKEN}, "GITPROVIDER_TOKEN is only sent to the host in GITPROVIDER_URL"),
         ({"GITLAB_TOKEN": TOKEN}, "set GITHUB_TOKEN"),
     ],
 )

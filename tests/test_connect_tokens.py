@@ -226,5 +226,5 @@ def test_a_token_has_one_home(build: Callable[[dict[str, str]], Any], environ: d
     with pytest.raises(AuthenticationError) as caught:
         build(environ)
 
-    assert "goes to git" in str(caught.value.hint)
+    assert "is only sent to git" in str(caught.value.hint)
     assert "alone" in str(caught.value.hint)

@@ -1,11 +1,11 @@
-"""The planner of a commit: from changes and what is at their paths to the edits that the hosts carry out.
+"""The planner of a commit. It turns the changes and the current entries at their paths into edits for the hosts.
 
 The rules are the same on every host:
 
 * A symbolic link, a submodule or a directory at a changed path is refused.
-* What is deleted or moved must be a file that exists. Nothing may be at the place that a file is moved to.
-* A file goes neither below a file nor in the place of a directory, unless the same commit takes that away.
-* What is there already, with its content and mode, needs no edit.
+* A deleted or moved file must exist. The new path of a move must not exist.
+* A file cannot be put below a file or in place of a directory, unless the same commit removes that file or directory.
+* A file that already has the content and the mode needs no edit.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ PLAIN, EXECUTABLE = "100644", "100755"
 LINK, SUBMODULE, DIRECTORY = "120000", "160000", "040000"
 _KINDS = {LINK: "a symbolic link", SUBMODULE: "a submodule", DIRECTORY: "a directory"}
 
-# Returns what is at a path of the tree that the commit is built on, or None for nothing. It must know every changed
-# path and every directory above one, and may know no more.
+# Returns the entry at a path of the tree that the commit is based on, or None if there is none. It must know every
+# changed path and every directory above one. It need not know other paths.
 Lookup = Callable[[str], TreeEntry | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """What happens to one path.
+    """The change of one path.
 
     Attributes:
         path: the path.
-        before: what is there; None for nothing.
-        after: what will be there; None when the path is deleted.
-        data: the content of a file that is put; None for a deletion or a move.
-        moved_from: for the destination of a move, where the file comes from.
-        moved_to: for the origin of a move, where the file goes.
+        before: the entry before the commit; None if there is none.
+        after: the entry after the commit; None if the path is deleted.
+        data: the content of a PutFile; None for a deletion or a move.
+        moved_from: for the destination of a move, the old path.
+        moved_to: for the origin of a move, the new path.
     """
 
     path: str
@@ -51,13 +51,13 @@ class Edit:
 
     @property
     def changes_something(self) -> bool:
-        """Whether the path is different afterwards."""
+        """Whether the commit changes the path."""
         return self.before != self.after
 
 
 @dataclass(frozen=True)
 class Edits:
-    """The edits of one commit: deletions, then moves, then files that are put. Each makes room for the next."""
+    """The edits of one commit in the order in which they can be applied: deletions, moves, then files that are put."""
 
     all: tuple[Edit, ...]
 
@@ -68,7 +68,7 @@ class Edits:
 
     @property
     def files(self) -> dict[str, tuple[str, str] | None]:
-        """What an intent keeps: per path its blob sha and mode after the commit, None for a path that is gone."""
+        """The blob sha and mode of each path after the commit, for an intent; None for a path that is deleted."""
         return {edit.path: edit.after and (edit.after.sha, edit.after.mode) for edit in self.all}
 
 
@@ -79,63 +79,63 @@ def plan(
     sha256: bool = False,
     occupied: Callable[[str, set[str]], bool] | None = None,
 ) -> Edits:
-    """Decide the edits that ``changes`` come to.
+    """Return the edits for ``changes``.
 
     Args:
         changes: the changes of one CommitFiles: each path at most once, contents as bytes.
-        lookup: what is at a path now.
+        lookup: returns the current entry at a path.
         sha256: whether the repository's object ids are SHA-256.
-        occupied: whether a directory still holds a file when the given paths are gone. A host that cannot tell leaves
-            it out: then a directory counts as emptied when any file below it is taken away.
+        occupied: reports whether a directory still contains a file after the given paths are removed. If it is None, a
+            directory counts as empty as soon as any file below it is removed.
 
     Raises:
         InvalidRequestError: a change breaks a rule of this module.
     """
-    gone = {change.path for change in changes if isinstance(change, DeleteFile | MoveFile)}
+    removed = {change.path for change in changes if isinstance(change, DeleteFile | MoveFile)}
     edits: list[Edit] = []
     for change in changes:
         before = lookup(change.path)
         match change:
             case PutFile():
-                before = None if _is_emptied(change.path, before, gone, occupied) else before
+                before = None if _is_emptied(change.path, before, removed, occupied) else before
                 _check_kind(change.path, before)
-                _check_above(change.path, lookup, gone)
+                _check_above(change.path, lookup, removed)
                 edits.append(_put(change, before, sha256=sha256))
             case DeleteFile():
                 edits.append(Edit(path=change.path, before=_existing(change.path, before, "deleted"), after=None))
             case MoveFile(to=to):
                 entry = _existing(change.path, before, "moved")
                 if lookup(to) is not None:
-                    _refuse(f"{to!r} exists; nothing can be moved onto it")
-                _check_above(to, lookup, gone)
+                    _refuse(f"{to!r} exists; a file cannot be moved onto it")
+                _check_above(to, lookup, removed)
                 edits.append(Edit(path=change.path, before=entry, after=None, moved_to=to))
                 edits.append(Edit(path=to, before=None, after=entry, moved_from=change.path))
     return Edits(tuple(sorted(edits, key=_order)))
 
 
 def lookup_in(entries: Mapping[str, TreeEntry]) -> Lookup:
-    """A lookup over the files that are known, by path. A path above one of them is a directory."""
+    """Return a lookup over the given files. A path above one of them is a directory."""
     above = {directory for path in entries for directory in directories(path)}
     return lambda path: entries.get(path) or (TreeEntry("", DIRECTORY) if path in above else None)
 
 
 def directories(path: str) -> list[str]:
-    """The directories above ``path``, the outermost first: ``a`` and ``a/b`` for ``a/b/c``."""
+    """Return the directories above ``path``, the outermost first: ``a`` and ``a/b`` for ``a/b/c``."""
     parts = path.split("/")
     return ["/".join(parts[:depth]) for depth in range(1, len(parts))]
 
 
 def blob_sha(data: bytes, *, sha256: bool = False) -> str:
-    """The object id that Git gives to this content, in a repository of SHA-1 or of SHA-256."""
+    """Return the Git object id of a blob with this content, by SHA-1 or SHA-256."""
     content = b"blob %d\0" % len(data) + data
     return (hashlib.sha256(content) if sha256 else hashlib.sha1(content, usedforsecurity=False)).hexdigest()
 
 
 def holds(change: FileChange, lookup: Lookup, *, sha256: bool = False) -> bool:
-    """Whether the tree is already as ``change`` asks.
+    """Report whether the tree already is as ``change`` requests.
 
-    A file is, when its content and the mode asked for are there (``executable=None``: either mode). A deleted file is,
-    when nothing is at its path; a moved one, when nothing is at its old path and something at its new one.
+    For a PutFile, the path has its content and its mode (``executable=None``: any mode). For a DeleteFile, the path
+    does not exist. For a MoveFile, the old path does not exist and the new path does.
     """
     entry = lookup(change.path)
     match change:
@@ -163,12 +163,12 @@ def _put(change: PutFile, before: TreeEntry | None, *, sha256: bool) -> Edit:
 
 
 def _is_emptied(
-    path: str, before: TreeEntry | None, gone: set[str], occupied: Callable[[str, set[str]], bool] | None
+    path: str, before: TreeEntry | None, removed: set[str], occupied: Callable[[str, set[str]], bool] | None
 ) -> bool:
-    """Whether a directory disappears with this commit, because every file below it goes."""
-    if before is None or before.mode != DIRECTORY or not any(name.startswith(f"{path}/") for name in gone):
+    """Report whether ``path`` is a directory that the commit removes because it removes every file below it."""
+    if before is None or before.mode != DIRECTORY or not any(name.startswith(f"{path}/") for name in removed):
         return False
-    return occupied is None or not occupied(path, gone)
+    return occupied is None or not occupied(path, removed)
 
 
 def _existing(path: str, entry: TreeEntry | None, verb: str) -> TreeEntry:
@@ -184,10 +184,10 @@ def _check_kind(path: str, entry: TreeEntry | None) -> None:
         _refuse(f"{path!r} is {kind} and cannot be changed here")
 
 
-def _check_above(path: str, lookup: Lookup, gone: Iterable[str]) -> None:
+def _check_above(path: str, lookup: Lookup, removed: Iterable[str]) -> None:
     for directory in directories(path):
         entry = lookup(directory)
-        if entry is not None and entry.mode != DIRECTORY and directory not in gone:
+        if entry is not None and entry.mode != DIRECTORY and directory not in removed:
             _refuse(f"{directory!r} is not a directory; nothing can be below it")
 
 

@@ -1,4 +1,4 @@
-"""A missing extra is one line that names it."""
+"""The error for a missing extra, which names the extra to install."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from gitprovider.errors import GitProviderError
 
 
 class MissingExtraError(GitProviderError, ImportError):
-    """A part of the library was asked for whose dependency is not installed. It is an ImportError too.
+    """A dependency of the requested part of the library is not installed. This is also an ImportError.
 
     Attributes:
         extra: the name of the extra to install.
@@ -18,10 +18,10 @@ class MissingExtraError(GitProviderError, ImportError):
 
 
 def missing_extra(extra: str, cause: ImportError) -> ImportError:
-    """The error to raise for a failed import of an extra's dependency, which ``cause`` is, instead of ``cause``.
+    """Return the error to raise after importing an extra's dependency failed with ``cause``.
 
-    Any other failure is given back as it is, such as one from within an installed dependency: installing again would
-    not help.
+    It is a MissingExtraError if the dependency is not installed. Otherwise ``cause`` is returned, such as a failure
+    inside an installed dependency, which installing again would not fix.
     """
     if not isinstance(cause, ModuleNotFoundError) or (cause.name or "").partition(".")[0] in ("", "gitprovider"):
         return cause

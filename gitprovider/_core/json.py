@@ -1,4 +1,4 @@
-"""Values and errors as plain JSON: one rendering for resolutions, reports and the command line."""
+"""Values and errors as plain JSON, for resolutions, reports and the command line."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from gitprovider.errors import GitProviderError
 
 
 def plain(value: Any) -> Any:
-    """``value`` as JSON values: dataclasses become objects, times ISO 8601, enums their word, tuples arrays.
+    """Return ``value`` as JSON values: dataclasses as objects, times in ISO 8601, enums by value, tuples as arrays.
 
     Raises:
-        TypeError: something in it has no JSON form, such as bytes.
+        TypeError: a part of the value has no JSON form, such as bytes.
     """
     if isinstance(value, Enum):
         return value.value
@@ -33,7 +33,7 @@ def plain(value: Any) -> Any:
 
 
 def envelope(error: GitProviderError) -> dict[str, Any]:
-    """The attributes of an error as JSON values; ``intent`` is what :func:`gitprovider.resolve` takes."""
+    """Return the attributes of an error as JSON values. ``Intent.from_json`` reads the value of ``intent``."""
     return {
         "type": type(error).__name__,
         "message": error.message,

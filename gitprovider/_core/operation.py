@@ -1,4 +1,4 @@
-"""One running call of a provider: its steps, its intent, and the error that leaves it.
+"""One running call of a provider: its steps, its intent, and its error.
 
 Every operation runs inside an :class:`Operation`. Each step is one block::
 
@@ -7,10 +7,10 @@ Every operation runs inside an :class:`Operation`. Each step is one block::
     with op.effect("create branch"):        # the effect step: an error is NOT_APPLIED or UNKNOWN, by its cause
         ...
         op.done("create branch", branch)    # acknowledged
-    with op.after("add labels"):            # the effect is there: an error is PARTIAL, `completed` has what was done
+    with op.after("add labels"):            # the effect is applied: an error is PARTIAL, `completed` has the steps
         ...
 
-Whatever a block raises leaves it as a GitProviderError with all its attributes set and its texts redacted.
+A block turns every exception into a GitProviderError with all its attributes set and its text redacted.
 """
 
 from __future__ import annotations
@@ -31,19 +31,20 @@ from gitprovider.intent import Intent
 from gitprovider.models import BranchProtection
 from gitprovider.mutations import plain_rules
 
-# The meaning of what a step raised. It sends nothing. Its `outcome` is what is known had this been the effect step.
+# Maps an exception of a step to an error. Nothing is sent. The error's `outcome` assumes that this was the effect step.
 Translate = Callable[[Exception], GitProviderError]
 
 
 class Operation:
-    """One call. A context manager: leaving it reports the operation to the hook.
+    """One call of a provider. As a context manager, it reports the operation to the hook at its end.
 
     Attributes:
-        name, provider, host, repo: whose call it is.
-        step: the name of the running or last step.
-        completed: the steps that were acknowledged.
+        name, provider, host, repo: the operation's name, its provider and host, and the repository's path.
+        step: the name of the current or last step.
+        completed: the acknowledged steps.
         intent: for a mutation, what is known so far; None for a read.
-        requests, attempt: counters that the transport keeps for events.
+        requests: how many requests were sent.
+        attempt: the number of the current attempt, from 1.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class Operation:
         if isinstance(error, GitProviderError):
             outcome = error.outcome
         elif error is not None and self.intent is not None:
-            # Ctrl+C or a cancellation: nobody read the answer of what was sent.
+            # Ctrl+C or a cancellation: the response to a request that was sent was not read.
             outcome = Outcome.PARTIAL if self.completed else Outcome.UNKNOWN if self._sent else Outcome.NOT_APPLIED
         emit(
             self.hook,
@@ -104,22 +105,22 @@ class Operation:
             ),
         )
 
-    def note(self, **known: Any) -> None:
-        """Add to the intent what is known now. Protections may be given as values."""
+    def note(self, **fields: Any) -> None:
+        """Set fields of the intent. A protection may be given as a BranchProtection."""
         if self.intent is not None:
             plain: dict[str, Any] = {
-                k: plain_rules(v) if isinstance(v, BranchProtection) else v for k, v in known.items()
+                k: plain_rules(v) if isinstance(v, BranchProtection) else v for k, v in fields.items()
             }
             self.intent = dataclasses.replace(self.intent, **plain)
 
     def done(self, step: str, value: Any) -> None:
-        """Record that a step with a visible effect was acknowledged, and what it produced."""
+        """Record that a step with a visible effect was acknowledged, and the value it produced."""
         self.completed = (*self.completed, Step(step, value))
 
     def meaning(self, exc: Exception) -> GitProviderError:
-        """What ``exc`` means. Nothing is sent.
+        """Map ``exc`` to an error. Nothing is sent.
 
-        A failure of the translation itself says nothing about the host, so its outcome is UNKNOWN.
+        If the mapping itself fails, the outcome is UNKNOWN, because nothing is known about the host.
         """
         if isinstance(exc, GitProviderError):
             return exc
@@ -127,7 +128,7 @@ class Operation:
             return self._translate(exc)
         except Exception as failure:
             return UnexpectedResponseError(
-                f"a failure could not be explained: {type(exc).__name__}, then {type(failure).__name__}",
+                f"an error could not be interpreted: {type(exc).__name__}, then {type(failure).__name__}",
                 outcome=Outcome.UNKNOWN,
             )
 
@@ -139,13 +140,13 @@ class Operation:
 
     @contextmanager
     def before(self, step: str) -> Iterator[None]:
-        """A step that leaves nothing a user of the host can see."""
+        """A step that changes nothing a user of the host can see."""
         with self._translated(step):
             yield
 
     @contextmanager
     def effect(self, step: str) -> Iterator[None]:
-        """The effect step. ``sent_at`` of the intent is set when it begins."""
+        """The effect step. It sets ``sent_at`` of the intent when it begins."""
         self._sent = True
         self.note(sent_at=self._now())
         with self._translated(step, effect=True):
@@ -166,13 +167,13 @@ class Operation:
         except Exception as exc:
             _detach_context(exc, handled)
             error = self._stamped(exc, step, effect)
-            # Frames of the SDK hold the Authorization header. The cause keeps its type and text alone.
+            # Frames of the SDK contain the Authorization header. The cause keeps only its type and text.
             cause = error.__cause__ if error is exc or error.__cause__ is not None else exc
             strip_exception(exc)
             raise error.with_traceback(None) from (strip_exception(cause) if cause is not None else None)
 
     def _stamped(self, exc: Exception, step: str, effect: bool) -> GitProviderError:
-        """The error that leaves a step, with what only the operation knows."""
+        """Return the error of a step, with the attributes that only the operation knows."""
         error = self.meaning(exc)
         error.provider = error.provider or self.provider
         error.operation = self.name
@@ -195,7 +196,7 @@ class Operation:
 
 
 def chain(exc: BaseException) -> Iterator[BaseException]:
-    """``exc`` and every exception that it came from or holds, each once."""
+    """Yield ``exc`` and every exception that it was caused by or contains, each once."""
     seen: set[int] = set()
     stack: list[BaseException | None] = [exc]
     while stack:
@@ -204,16 +205,16 @@ def chain(exc: BaseException) -> Iterator[BaseException]:
             continue
         seen.add(id(link))
         yield link
-        reason = getattr(link, "reason", None)  # urllib3's MaxRetryError keeps what it gave up on here
+        reason = getattr(link, "reason", None)  # urllib3's MaxRetryError keeps its cause here
         stack += [link.__cause__, link.__context__, reason if isinstance(reason, BaseException) else None]
         stack += [arg for arg in link.args if isinstance(arg, BaseException)]
 
 
 def _detach_context(exc: BaseException, handled: BaseException | None) -> None:
-    """Cut ``exc`` off from what the caller was handling when the step began.
+    """Remove from ``exc`` the exception that the caller was handling when the step began.
 
-    A call made in an ``except`` block has that block's exception at the end of its chain. It is no part of what went
-    wrong here: a refused connection there is no refused connection here, and its texts and frames are the caller's.
+    If a call is made in an ``except`` block, that block's exception is at the end of the chain of ``exc``. It is not a
+    cause of this failure: it must not be mapped or redacted, and its frames belong to the caller.
     """
     if handled is None:
         return
@@ -245,7 +246,7 @@ def cleared_frames() -> Iterator[None]:
 
 
 def strip_exception(exc: BaseException) -> BaseException:
-    """Take tracebacks, requests and responses from ``exc`` and its whole chain."""
+    """Remove tracebacks, requests and responses from ``exc`` and its whole chain, and return ``exc``."""
     for link in chain(exc):
         link.__traceback__ = None
         _drop_requests(link)
@@ -254,5 +255,5 @@ def strip_exception(exc: BaseException) -> BaseException:
 
 def _drop_requests(link: BaseException) -> None:
     for attribute in ("request", "response", "pool", "conn"):
-        if attribute in vars(link):  # asked of the class, urllib3's deprecated properties would warn
+        if attribute in vars(link):  # hasattr would trigger the warnings of urllib3's deprecated properties
             vars(link)[attribute] = None

@@ -1,4 +1,4 @@
-"""The base class of the three providers: the order of every operation, and what the caller gets back."""
+"""The base class of the three providers. It defines the order of steps that every operation has in common."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _T = TypeVar("_T")
 class Provider(InspectableProvider):
     """Base class of GitHubProvider, GitLabProvider and LocalProvider.
 
-    Each public method runs in the same order: check the arguments, check the path and the options, begin the intent,
-    call the host's hook. A hook has the name of the operation with a leading underscore, and does the host's own work
-    and nothing else.
+    Each public method runs in the same order: check the path and the arguments, check the options, begin the intent,
+    call the host's hook. A hook has the name of the operation with a leading underscore. It does only the work that is
+    specific to the host.
 
-    The docstrings of the operations are inherited: :class:`gitprovider.GitProviderContract` and
-    :class:`gitprovider.HostState` are the specification, and editors and ``help()`` show it here.
+    The operations inherit the docstrings of :class:`gitprovider.GitProviderContract` and
+    :class:`gitprovider.HostState`, which are the specification. Editors and ``help()`` show them here.
 
     Attributes:
         name: the provider's name, as in errors and intents.
@@ -198,18 +198,18 @@ class Provider(InspectableProvider):
     # The rest of a provider
 
     def supports(self, option: str) -> bool:
-        """Whether this host honours an option of ``gitprovider.options.OPTIONS``.
+        """Report whether this host honours an option of ``gitprovider.options.OPTIONS``.
 
         Raises:
-            InvalidRequestError: there is no such option.
+            InvalidRequestError: the option does not exist.
         """
         return support(option, self._host).honoured
 
     def check(self, repo: str, asked: Mutation[Any]) -> None:
-        """Refuse what this host cannot do as asked. No request is sent.
+        """Check that this host can carry out the mutation as requested. No request is sent.
 
         Raises:
-            InvalidRequestError: the path or an argument is one that this host does not take.
+            InvalidRequestError: this host does not accept the path or an argument.
             UnsupportedOptionError: the host cannot honour an option.
         """
         self._check_path(repo)
@@ -219,10 +219,10 @@ class Provider(InspectableProvider):
 
     @abstractmethod
     def sdk(self) -> AbstractContextManager[Any]:
-        """Lend what the provider is built on: a ``github.Github``, a ``gitlab.Gitlab``, or the local forge."""
+        """Lend the object that the provider is built on: a ``github.Github``, ``gitlab.Gitlab`` or the local forge."""
 
     def close(self) -> None:
-        """Release connections. A closed provider refuses further calls."""
+        """Close all connections. A closed provider refuses further calls."""
 
     def __enter__(self) -> Self:
         return self
@@ -235,11 +235,11 @@ class Provider(InspectableProvider):
     # The order of an operation
 
     def _mutate(self, repo: str, asking: Callable[[], Mutation[_T]]) -> _T:
-        """Make the mutation, check what this host must support, begin the intent, and call the hook.
+        """Create the mutation, check its options, begin the intent, and call the hook.
 
         Args:
-            asking: a partial of the mutation's class. A refused argument must be an error of the operation, so the
-                value is made inside it.
+            asking: a partial of the mutation's class. It is called inside the operation, so a wrong argument becomes an
+                error of the operation.
         """
         operation: str = cast(Any, asking).func.operation
         with self._operation(operation, repo, mutation=True) as op:
@@ -253,7 +253,7 @@ class Provider(InspectableProvider):
 
     @contextmanager
     def _reading(self, name: str, repo: str, **given: str) -> Iterator[Any]:
-        """One read of HostState; ``given`` are its arguments besides the path: a sha or names of branches."""
+        """Run a read of HostState. ``given`` has its arguments besides the path: a sha or branch names."""
         with self._operation(name, repo) as op:
             with op.arguments():
                 self._check_path(repo)
@@ -264,15 +264,15 @@ class Provider(InspectableProvider):
 
     @abstractmethod
     def _operation(self, name: str, repo: str, *, mutation: bool = False) -> AbstractContextManager[Any]:
-        """One running call, whose steps the hooks run in."""
+        """Start the operation in whose steps the hooks run."""
 
-    # What a host may refuse before any request, besides the checks that all hosts share
+    # Checks of one host, made before any request, besides those that all hosts share
 
     def _check_path(self, repo: str) -> None:
         checks.check_repo_path(repo)
 
     def _check(self, repo: str, asked: Mutation[Any]) -> None:
-        """Refuse what this host would change quietly. A host that changes nothing leaves it as it is."""
+        """Refuse arguments that this host would silently change. By default there are none."""
 
     # The hooks
 

@@ -1,4 +1,4 @@
-"""A pool of SDK clients: one for each running operation, none shared across a fork."""
+"""A pool of SDK clients. Each running operation has its own client, and no client is shared across a fork."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _C = TypeVar("_C", bound=Client)
 class ClientPool(Generic[_C]):
     """The clients of one provider.
 
-    PyGithub's and requests' connections are not safe to share. Measured: one client in two threads can return one
-    caller's data to the other, and both processes write to a socket that a fork inherited.
+    Connections of PyGithub and requests must not be shared. Measurements showed that a client used by two threads can
+    return one caller's data to the other, and that after a fork both processes write to the same socket.
     """
 
     def __init__(self, make: Callable[[], _C]) -> None:
@@ -32,7 +32,11 @@ class ClientPool(Generic[_C]):
 
     @contextmanager
     def client(self) -> Iterator[_C]:
-        """Lend a client to the calling operation."""
+        """Lend a client to the calling operation.
+
+        Raises:
+            InvalidRequestError: the pool is closed.
+        """
         client = self._take()
         try:
             yield client
@@ -40,16 +44,16 @@ class ClientPool(Generic[_C]):
             self._give(client)
 
     def check_open(self) -> None:
-        """Refuse when the pool was closed.
+        """Check that the pool is not closed.
 
         Raises:
-            InvalidRequestError: it was.
+            InvalidRequestError: the pool is closed.
         """
         if self._closed:
-            raise InvalidRequestError("this provider was closed; build a new one")
+            raise InvalidRequestError("this provider is closed; build a new one")
 
     def close(self) -> None:
-        """Close the idle clients. Those that are lent are closed when they come back."""
+        """Close the idle clients. Lent clients are closed when they are returned."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
@@ -59,7 +63,7 @@ class ClientPool(Generic[_C]):
     def _take(self) -> _C:
         with self._lock:
             self.check_open()
-            if self._pid != os.getpid():  # a fork that did not run our hook
+            if self._pid != os.getpid():  # a fork that did not run the hook
                 self._reset()
             if self._idle:
                 return self._idle.pop()
@@ -80,7 +84,7 @@ class ClientPool(Generic[_C]):
 
 
 class _WeakReset:
-    """A fork hook that does not keep its pool alive. It gives the child a lock that nobody holds."""
+    """A fork hook that does not keep its pool alive. It gives the child process a new lock."""
 
     def __init__(self, pool: ClientPool[Any]) -> None:
         self._pool = weakref.ref(pool)

@@ -1,4 +1,4 @@
-"""The rules by which a host's refusals become errors: one table for each host, in which the first match decides."""
+"""The rules that map a host's refusals to errors. Each host has one table, and the first matching rule applies."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ErrorRule:
     error_kwargs: dict[str, Any] = field(default_factory=dict)
 
     def matches(self, response: Response, message: str) -> bool:
-        """Whether the rule covers a response with this message."""
+        """Report whether the rule covers a response with this message."""
         return (
             response.status in self.status
             and self.endpoint in ("", response.endpoint)
@@ -48,14 +48,14 @@ class ErrorRule:
 
 
 def with_hint(hint: str, **more: Any) -> dict[str, Any]:
-    """Keywords of a rule's error: a hint that says what to do about it."""
+    """Return the keywords of a rule's error: the hint, which says how to fix it, and ``more``."""
     return {"hint": hint, **more}
 
 
 def map_response(
     rules: Iterable[ErrorRule], response: Response, message: str, retry_after: Callable[[Response], float | None]
 ) -> GitProviderError:
-    """The error that a response which is not 2xx stands for: by the first rule that matches."""
+    """Return the error for a response that is not 2xx, by the first rule that matches."""
     rule = next((rule for rule in rules if rule.matches(response, message)), None)
     kind: Callable[..., GitProviderError] = UnexpectedResponseError if rule is None else rule.error
     return kind(

@@ -1,7 +1,7 @@
-"""What a request means that failed without a usable response: proxies, certificates, names, timeouts, lost connections.
+"""Errors for requests that failed without a usable response: proxies, certificates, names, timeouts, lost connections.
 
-The environment is named where it is at fault: the host, the port, the reason, and the variable to look at. The value of
-a variable is never shown, since a proxy's URL may hold a password.
+If the environment is at fault, the error names the host, the port, the reason, and the variable to check. It never
+contains the value of a variable, because a proxy's URL may contain a password.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from gitprovider.errors import (
 
 _PROXY_VARIABLES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
 _BUNDLE_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
-# Raised before a byte of the request is sent: by Python's ssl, and by urllib3 for a name.
+# Messages of errors raised before any byte of the request is sent: by Python's ssl, and by urllib3 for a host name.
 _UNVERIFIED = r"certificate verify failed|hostname mismatch|hostname '.{0,300}' doesn't match"
-# The reasons for which another bundle of certificate authorities helps.
+# Reasons that another bundle of certificate authorities can fix.
 _UNKNOWN_ISSUER = r"issuer certificate|self[- ]signed|unable to verify the first certificate"
-# Raised by requests and Python's ssl for a bundle that cannot be read.
+# Messages of requests and Python's ssl for a bundle that cannot be read.
 _UNREADABLE_BUNDLE = r"no certificate or crl found|suitable TLS CA certificate bundle"
-# Raised by requests and urllib3 for a proxy whose URL they cannot use; this library checks its own URLs before.
+# Raised by requests and urllib3 for a proxy URL that they cannot use. This library checks its own URLs before.
 _UNUSABLE_PROXY = (
     requests.exceptions.InvalidProxyURL,
     requests.exceptions.InvalidSchema,
@@ -51,10 +51,10 @@ _NEVER_CONNECTED = (
 
 
 def transport_error(exc: BaseException) -> GitProviderError | None:
-    """What a failure without a usable response means, or None when ``exc`` is not such a failure.
+    """Return the error for a failure without a usable response, or None if ``exc`` is not such a failure.
 
-    The outcome is what is known had this been the effect step: a request that certainly never reached the host is
-    NOT_APPLIED, every other is UNKNOWN.
+    The outcome assumes that this was the effect step. It is NOT_APPLIED for a request that certainly never reached the
+    host, and UNKNOWN otherwise.
     """
     links = list(chain(exc))
 
@@ -77,27 +77,27 @@ def transport_error(exc: BaseException) -> GitProviderError | None:
     if says(_UNREADABLE_BUNDLE):
         return _unsent(
             "the bundle of certificate authorities cannot be read",
-            hint=f"look at verify={_set_variables(_BUNDLE_VARIABLES)}",
+            hint=f"check verify={_set_variables(_BUNDLE_VARIABLES)}",
         )
     if says(_UNVERIFIED):
         return _refused_certificate(links)
     if holds(requests.exceptions.SSLError, urllib3.exceptions.SSLError, ssl.SSLError):
-        return _lost("the TLS connection failed")  # which it may do long after the handshake
+        return _lost("the TLS connection failed")  # this may happen long after the handshake
     if holds(*_UNUSABLE_PROXY):
         return _unsent(
             "the proxy in the environment cannot be used: its URL is malformed, or its scheme needs another package",
-            hint=f"look at{_set_variables(_PROXY_VARIABLES)}; a socks proxy needs: pip install 'requests[socks]'",
+            hint=f"check{_set_variables(_PROXY_VARIABLES)}; a socks proxy needs: pip install 'requests[socks]'",
         )
     proxy = holds(requests.exceptions.ProxyError, urllib3.exceptions.ProxyError)
-    hint = f"look at{_set_variables(_PROXY_VARIABLES)} and NO_PROXY" if proxy else None
+    hint = f"check{_set_variables(_PROXY_VARIABLES)} and NO_PROXY" if proxy else None
     if says("Tunnel connection failed") or holds(*_NEVER_CONNECTED):
         what = "the proxy" if proxy else "the host"
         return ProviderUnavailableError(
             f"no connection could be made to {what}{_peer(links)}: {_reason(links)}",
             outcome=Outcome.NOT_APPLIED,
-            hint=hint or "look at the host's name and port, and at the network",
+            hint=hint or "check the host's name and port, and the network",
         )
-    if proxy:  # urllib3's class for every connection that a proxy cut, also after the request was sent
+    if proxy:  # urllib3 raises it for every connection that a proxy cut, even after the request was sent
         return _lost("the connection through the proxy was lost", hint=hint)
     if holds(TimeoutError, requests.exceptions.Timeout, urllib3.exceptions.TimeoutError):
         return _lost("the host did not respond in time")
@@ -113,34 +113,35 @@ def _lost(message: str, hint: str | None = None) -> ProviderUnavailableError:
 
 
 def _unsent(message: str, hint: str) -> ProviderUnavailableError:
-    """A failure of the environment: nothing was sent, and no second attempt helps."""
+    """Return the error for a failure of the environment. Nothing was sent, and another attempt does not help."""
     return ProviderUnavailableError(message, outcome=Outcome.NOT_APPLIED, transient=False, hint=hint)
 
 
 def _refused_certificate(links: Sequence[BaseException]) -> ProviderUnavailableError:
-    reasons = [link.verify_message for link in links if isinstance(link, ssl.SSLCertVerificationError)]
+    # OpenSSL sets the message; an error that somebody else built has none.
+    reasons = [getattr(link, "verify_message", "") for link in links]
     reason = next((reason for reason in reasons if reason), "it is not valid for this name")
-    hint = "the host's certificate must be renewed, or the url must have the name in it"
+    hint = "renew the host's certificate, or use a url with the name in the certificate"
     if re.search(_UNKNOWN_ISSUER, reason, re.IGNORECASE):
         hint = (
-            "give the certificate authority's bundle as verify=PATH or in REQUESTS_CA_BUNDLE; "
+            "pass the certificate authority's bundle as verify=PATH or in REQUESTS_CA_BUNDLE; "
             "never turn verification off"
         )
     return _unsent(f"the certificate of the host{_peer(links)} was refused: {reason}", hint=hint)
 
 
 def _set_variables(names: Sequence[str]) -> str:
-    """The variables that are set, as the end of a hint; all of them where none is."""
+    """Return the names of the variables that are set, or all names if none is, as the end of a hint."""
     return " " + ", ".join([name for name in names if os.environ.get(name)] or names)
 
 
 def _peer(links: Sequence[BaseException]) -> str:
-    """`` name:port`` of the peer that was tried; of a proxy, where that was it. Empty where nothing says so."""
+    """Return `` name:port`` of the host or proxy that the connection was made to, or an empty string if not known."""
     found = ""
     for link in links:
         connection = vars(link).get("conn") or vars(link).get("pool")
         host, port = getattr(connection, "host", None), getattr(connection, "port", None)
-        if host and (not found or "conn" in vars(link)):  # a connection is nearer to the failure than its pool
+        if host and (not found or "conn" in vars(link)):  # a connection is more specific than its pool
             found = f" {host}:{port}" if port else f" {host}"
     return found
 

@@ -1,4 +1,4 @@
-"""A host's JSON, read field by field. A field that is missing or of another type is a BodyError, never a None."""
+"""Reads a host's JSON field by field. A field that is missing or has another type raises BodyError."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gitprovider.errors import InvalidRequestError
 
 _T = TypeVar("_T")
 _WHOLE: Any = object()
-# Inside the class these names are methods.
+# These names are methods inside the class.
 _str = str
 _int = int
 _bool = bool
@@ -19,15 +19,18 @@ _object = object
 
 
 class JsonReader:
-    """One JSON object of a response. Each method reads one field; ``_or_none`` allows it to be absent or null."""
+    """One JSON object of a response. Each method reads one field. ``_or_none`` methods allow it to be missing or null.
+
+    Every method that reads a field raises BodyError if the field is missing or has another type.
+    """
 
     __slots__ = ("_data", "_where", "response")
 
     def __init__(self, response: Response, data: Any = _WHOLE, where: _str = "") -> None:
-        """Read the response's whole body, or ``data``, which is the part of it at ``where``.
+        """Read the whole body of the response, or ``data``, which is the part of the body at ``where``.
 
         Raises:
-            BodyError: it is not an object.
+            BodyError: the data is not an object.
         """
         self.response = response
         self._where = where
@@ -39,47 +42,47 @@ class JsonReader:
 
     @classmethod
     def each(cls, response: Response) -> Iterator[JsonReader]:
-        """Every object of a response that is a list.
+        """Return a reader for each item of a response that is a list of objects.
 
         Raises:
-            BodyError: it is not a list, or an item is not an object.
+            BodyError: the response is not a list, or an item is not an object.
         """
         if not isinstance(response.data, list):
             raise BodyError(f"expected a list, got {type(response.data).__name__}", response)
         return iter([cls(response, item, f"[{index}]") for index, item in enumerate(response.data)])
 
     def str(self, name: _str) -> _str:
-        """A string that is not empty."""
+        """Return a non-empty string."""
         value = self._read(name, str)
         if not value:
             raise self._wrong(name, "a string that is not empty", value)
         return value
 
     def str_or_none(self, name: _str) -> _str | None:
-        """A string, or None."""
+        """Return a string or None."""
         return None if self._data.get(name) is None else self._read(name, str)
 
     def int(self, name: _str) -> _int:
-        """An integer."""
+        """Return an integer."""
         value = self._read(name, int)
         if isinstance(value, bool):
             raise self._wrong(name, "int", value)
         return value
 
     def int_or_none(self, name: _str) -> _int | None:
-        """An integer, or None."""
+        """Return an integer or None."""
         return None if self._data.get(name) is None else self.int(name)
 
     def bool(self, name: _str) -> _bool:
-        """A boolean."""
+        """Return a boolean."""
         return self._read(name, bool)
 
     def bool_or_none(self, name: _str) -> _bool | None:
-        """A boolean, or None."""
+        """Return a boolean or None."""
         return None if self._data.get(name) is None else self.bool(name)
 
     def time_or_none(self, name: _str) -> datetime | None:
-        """An ISO 8601 time with a zone, or None."""
+        """Return an ISO 8601 time with a time zone, or None."""
         text = self.str_or_none(name)
         if text is None:
             return None
@@ -92,20 +95,20 @@ class JsonReader:
         return time
 
     def object(self, name: _str) -> JsonReader:
-        """An object."""
+        """Return a reader for an object."""
         return JsonReader(self.response, self._read(name, dict), self._path(name))
 
     def object_or_none(self, name: _str) -> JsonReader | None:
-        """An object, or None."""
+        """Return a reader for an object, or None."""
         return None if self._data.get(name) is None else self.object(name)
 
     def objects(self, name: _str) -> list[JsonReader]:
-        """A list of objects."""
+        """Return a reader for each object of a list."""
         found: list[Any] = self._read(name, list)
         return [JsonReader(self.response, item, f"{self._path(name)}[{index}]") for index, item in enumerate(found)]
 
     def strs(self, name: _str) -> list[_str]:
-        """A list of strings."""
+        """Return a list of strings."""
         found: list[Any] = self._read(name, list)
         for item in found:
             if not isinstance(item, str):
@@ -115,16 +118,16 @@ class JsonReader:
     def __eq__(self, other: _object) -> _bool:
         return self._data == other._data if isinstance(other, JsonReader) else NotImplemented
 
-    __hash__ = None  # type: ignore[assignment]  # it stands for a JSON object, which cannot be hashed either
+    __hash__ = None  # type: ignore[assignment]  # a JSON object cannot be hashed either
 
     def __contains__(self, name: _str) -> _bool:
         return name in self._data
 
     def build(self, kind: Callable[..., _T], **values: Any) -> _T:
-        """Make a value of what was read.
+        """Create a value from fields that were read.
 
         Raises:
-            BodyError: the value's own checks refuse it, such as a malformed sha.
+            BodyError: the value's own checks refuse a field, such as a malformed sha.
         """
         try:
             return kind(**values)

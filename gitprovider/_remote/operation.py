@@ -1,4 +1,4 @@
-"""An operation of a remote provider: it has borrowed a client, and every request passes through it."""
+"""An operation of a remote provider. It borrows a client and sends every request through it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _C = TypeVar("_C", bound=Client)
 
 
 class RemoteOperation(Operation, Generic[_C]):
-    """An operation that has borrowed a client.
+    """An operation with a borrowed client.
 
     Attributes:
         client: the borrowed client.
-        refusal: the response that the last failed step ended with; None where there was none.
+        refusal: the response of the last failed step; None if there was none.
     """
 
     def __init__(
@@ -35,9 +35,9 @@ class RemoteOperation(Operation, Generic[_C]):
         client: _C,
         authenticate: Callable[[RemoteOperation[_C]], None],
         redact: Callable[[str], str] = Redactor(),
-        **known: Any,
+        **kwargs: Any,
     ) -> None:
-        super().__init__(name, repo, **known)
+        super().__init__(name, repo, **kwargs)
         self.client = client
         self.refusal: Response | None = None
         self._authenticate = authenticate
@@ -51,21 +51,21 @@ class RemoteOperation(Operation, Generic[_C]):
 
     @contextmanager
     def before(self, step: str) -> Iterator[None]:
-        """A step that changes nothing a user of the host can see. The credential is refreshed in it if needed."""
+        """A step that changes nothing a user of the host can see. It refreshes the credential if needed."""
         with super().before(step):
             self._authenticate(self)
             yield
 
     @contextmanager
     def effect(self, step: str) -> Iterator[None]:
-        """The effect step. The credential is refreshed before it, so a failure of that is NOT_APPLIED."""
+        """The effect step. The credential is refreshed before it, so a failed refresh is NOT_APPLIED."""
         with super().before("authenticate"):
             self._authenticate(self)
         with super().effect(step):
             yield
 
     def _stamped(self, exc: Exception, step: str, effect: bool) -> GitProviderError:
-        if getattr(exc, "failed_step", None) is None:  # otherwise an inner step kept the response and emptied the error
+        if getattr(exc, "failed_step", None) is None:  # an inner step keeps the response and removes it from its error
             self.refusal = next(
                 (link.response for link in chain(exc) if isinstance(link, StatusError | BodyError)), self.refusal
             )
@@ -73,7 +73,7 @@ class RemoteOperation(Operation, Generic[_C]):
         carrier = error.__cause__ or exc
         if isinstance(carrier, StatusError | BodyError) and carrier.__cause__ is not None:
             error.__cause__ = carrier.__cause__  # the SDK's own error
-        # The one place of redaction: an error of a table and one that a provider raises itself both pass here.
+        # All redaction of errors happens here: errors of a table and errors that a provider raises itself.
         for name in ("message", "hint", "request_id", "repo", "moved_to"):
             if isinstance(text := getattr(error, name, None), str):
                 setattr(error, name, self._redact(text))
@@ -90,10 +90,11 @@ class RemoteOperation(Operation, Generic[_C]):
         body: Any = None,
         **parts: str | int,
     ) -> Response:
-        """Send one request to ``template``, whose ``{parts}`` are percent-encoded, and report it to the hook.
+        """Send one request to ``template`` with its ``{parts}`` percent-encoded, and report it to the hook.
 
         Raises:
-            StatusError, BodyError: as the client's.
+            StatusError: the status is not 2xx.
+            BodyError: the status is 2xx, but the body is not JSON.
         """
         request = Request(method=method, template=template, parts=parts, query=query, body=body)
         self.requests += 1
@@ -110,7 +111,7 @@ class RemoteOperation(Operation, Generic[_C]):
                 emit(self.hook, self._request_event(request, response, self.clock() - started))
 
     def read(self, template: str, **given: Any) -> JsonReader:
-        """The JSON object that a GET returns; ``given`` as in :meth:`request`."""
+        """Send a GET and return a reader for the JSON object in its response. ``given`` is as for :meth:`request`."""
         return JsonReader(self.request("GET", template, **given))
 
     def pages(
@@ -123,18 +124,18 @@ class RemoteOperation(Operation, Generic[_C]):
         read: Callable[[Callable[[], Any]], Any] = lambda fn: fn(),
         **parts: str | int,
     ) -> list[_T]:
-        """Every item of a list, page by page, in the host's order.
+        """Read a list page by page and return its items in the host's order.
 
-        A full page is taken to be followed by another where the host does not say.
+        If the host does not say whether another page follows, a full page is followed by another request.
 
         Args:
-            convert: makes a value of an item.
-            check: looks at each page's response, and raises if it is not whole.
-            read: runs the read of one page; a listing that is retried repeats the page that failed.
+            convert: creates a value from an item.
+            check: checks each page's response, and raises if it is incomplete.
+            read: runs the read of one page. A retry repeats only the page that failed.
 
         Raises:
-            UnexpectedResponseError: a short page that the host says is not the last, which would leave a hole; or the
-                page before once more, from a host that ignores the number, which would have no end.
+            UnexpectedResponseError: a page is short although the host says that more follow, so items would be missing;
+                or a page repeats the one before it, so a host that ignores the page number would never end.
         """
 
         def page(number: int) -> tuple[list[_T], bool | None]:
@@ -150,15 +151,15 @@ class RemoteOperation(Operation, Generic[_C]):
         while True:
             batch, more = read(partial(page, number))
             if batch and batch == before:
-                raise UnexpectedResponseError(f"page {number} repeats the page before it: the list would have no end")
+                raise UnexpectedResponseError(f"page {number} repeats the page before it: the list would not end")
             before = batch
             items += batch
             if not (len(batch) >= PAGE_SIZE if more is None else more):
                 return items
             if len(batch) < PAGE_SIZE:
                 raise UnexpectedResponseError(
-                    f"page {number} has {len(batch)} items of {PAGE_SIZE}, and the host says that more follow: "
-                    "the list would have a hole"
+                    f"page {number} has {len(batch)} of {PAGE_SIZE} items, but the host says that more follow: "
+                    "items would be missing"
                 )
             number += 1
 
@@ -181,10 +182,10 @@ class RemoteOperation(Operation, Generic[_C]):
 
 
 def _scrub(exc: BaseException, redact: Callable[[str], str]) -> None:
-    """Redact every text that ``exc`` and its chain hold, and empty the responses that they carry."""
+    """Redact all text in ``exc`` and its chain, and empty the responses in them."""
     for link in chain(exc):
         link.args = tuple(_scrubbed(arg, redact) for arg in link.args)
-        if not isinstance(link, GitProviderError):  # its values are ours, and its texts are redacted
+        if not isinstance(link, GitProviderError):  # its values are safe, and its text is already redacted
             for name, value in list(vars(link).items()):
                 vars(link)[name] = _scrubbed(value, redact)
 
@@ -198,7 +199,7 @@ def _scrubbed(value: Any, redact: Callable[[str], str]) -> Any:
         return {_scrubbed(key, redact): _scrubbed(item, redact) for key, item in value.items()}
     if isinstance(value, list | tuple):
         items = [_scrubbed(item, redact) for item in value]
-        return items if isinstance(value, list) else tuple(items)  # a named tuple's class takes its items one by one
+        return items if isinstance(value, list) else tuple(items)  # a named tuple's own class takes items one by one
     if isinstance(value, Response):
         return Response(status=value.status)
     return value

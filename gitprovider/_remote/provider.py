@@ -24,9 +24,9 @@ _C = TypeVar("_C", bound=Client)
 
 
 class RemoteProvider(Provider, Generic[_C]):
-    """A provider that reaches its host through clients of an SDK. It holds a credential and cannot be pickled."""
+    """A provider that sends requests through clients of an SDK. It has a credential and cannot be pickled."""
 
-    _url = ""  # a traceback may ask for the repr of an object whose arguments were just refused
+    _url = ""  # a traceback may show the repr of an object whose constructor refused an argument
 
     def __init__(
         self,
@@ -57,21 +57,21 @@ class RemoteProvider(Provider, Generic[_C]):
         return f"{type(self).__name__}({self._url!r})"
 
     def __reduce__(self) -> str | tuple[object, ...]:
-        raise TypeError(f"a {type(self).__name__} holds a credential and cannot be pickled; build it where it is used")
+        raise TypeError(f"a {type(self).__name__} has a credential and cannot be pickled; build it where it is used")
 
     @abstractmethod
     def _translate(self, exc: Exception) -> GitProviderError:
-        """The meaning of what a step raised, by this host's error table. It sends nothing."""
+        """Map an exception of a step to an error by this host's error table. Nothing is sent."""
 
     @abstractmethod
     def _is_retryable_read_error(self, error: Exception) -> bool:
-        """Whether a failed read is worth another attempt on this host."""
+        """Report whether a failed read is worth another attempt on this host."""
 
     def _authenticate(self, op: RemoteOperation[_C]) -> None:
-        """Refresh the credential if needed. A credential that never changes needs nothing."""
+        """Refresh the credential if needed. The default does nothing, for a credential that never changes."""
 
     def _explain(self, op: RemoteOperation[_C], error: GitProviderError) -> None:
-        """Read what explains a failed operation, such as where the repository moved, before the error leaves it."""
+        """Read what explains the error, such as the new path of a moved repository. The default does nothing."""
 
     @contextmanager
     def _operation(self, name: str, repo: str, *, mutation: bool = False) -> Iterator[RemoteOperation[_C]]:
@@ -98,9 +98,9 @@ class RemoteProvider(Provider, Generic[_C]):
                 raise
 
     def _retried(self, op: RemoteOperation[_C], step: str) -> Callable[[Callable[[], Any]], Any]:
-        """``read(fn)`` runs ``fn`` in the step, and again after a failure that may pass.
+        """Return a function ``read(fn)`` that runs ``fn`` in the step and retries it after a transient failure.
 
-        One wait budget serves all reads of the operation, such as the pages of a listing.
+        All reads of the operation, such as the pages of a listing, share one wait budget.
         """
 
         def before_wait(attempt: int, delay: float, error: Exception) -> None:

@@ -1,4 +1,4 @@
-"""Requests to a host and its responses, whatever SDK carries them."""
+"""Requests to a host and its responses, independent of the SDK that sends them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ class Request:
     """One request to a host.
 
     Attributes:
-        method: the verb, in upper case.
-        template: the path's template. ``{part}`` is percent-encoded; ``{part/}`` keeps the slashes inside the part.
+        method: the HTTP method, in upper case.
+        template: the path template. ``{part}`` is percent-encoded; ``{part/}`` keeps the slashes inside the part.
         parts: the values of the template's parts.
+        query: the parameters of the query string, or None.
+        body: the JSON body, or None.
     """
 
     method: str
@@ -30,7 +32,7 @@ class Request:
 
     @property
     def endpoint(self) -> str:
-        """The method and the template, such as ``POST /repos/{repo/}/pulls``: what error rules name."""
+        """The method and the template, such as ``POST /repos/{repo/}/pulls``. Error rules use it to name a request."""
         return f"{self.method} {self.template}"
 
     @property
@@ -48,10 +50,11 @@ class Response:
     """A host's response.
 
     Attributes:
-        endpoint: the endpoint of its request; empty when the request was not one of this library's.
-        headers: header names are in lower case.
-        data: the parsed JSON body; None for an empty body, and for one that is not JSON.
-        text: the body.
+        status: the HTTP status.
+        endpoint: the endpoint of the request; empty if this library did not send it.
+        headers: the headers, with names in lower case.
+        data: the parsed JSON body; None if the body is empty or not JSON.
+        text: the body as text.
     """
 
     status: int
@@ -67,13 +70,13 @@ class Response:
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds that ``Retry-After`` asks to wait. An HTTP-date is read against the response's own ``Date``."""
+        """The seconds that ``Retry-After`` asks to wait, or None. An HTTP-date is compared with the ``Date`` header."""
         return parse_retry_after(self.headers.get("retry-after"), date=self.headers.get("date"))
 
     @property
     def date(self) -> datetime:
-        """When the host responded, by its own clock; the present time where it does not say."""
-        from email.utils import parsedate_to_datetime  # costs milliseconds, and few responses are asked
+        """The time of the response by the host's clock, or the current time if the host does not say."""
+        from email.utils import parsedate_to_datetime  # not at the top: it costs milliseconds and is rarely needed
 
         try:
             date = parsedate_to_datetime(self.headers["date"])
@@ -83,7 +86,7 @@ class Response:
 
 
 class StatusError(Exception):
-    """The host responded with a status that is not 2xx. Its meaning is decided by the host's error table."""
+    """The host returned a status that is not 2xx. The host's error table maps it to an error."""
 
     def __init__(self, response: Response) -> None:
         super().__init__(f"HTTP {response.status}")
@@ -91,7 +94,7 @@ class StatusError(Exception):
 
 
 class BodyError(Exception):
-    """A 2xx response whose body is not what was asked for. ``cut`` is True for JSON that ends too early."""
+    """A 2xx response has an unexpected body. ``cut`` is True for JSON that ends too early."""
 
     def __init__(self, problem: str, response: Response, *, cut: bool = False) -> None:
         super().__init__(problem)
@@ -100,24 +103,24 @@ class BodyError(Exception):
 
 
 class ForeignOriginError(Exception):
-    """A request was about to leave the configured origin. It was not sent."""
+    """A request would have left the configured origin. It was not sent."""
 
 
 class Client(Protocol):
-    """One safely configured SDK client, used by one running operation at a time."""
+    """A safely configured SDK client. One operation at a time uses it."""
 
     def send(self, request: Request) -> Response:
         """Send one request, once, and return its 2xx response.
 
         Raises:
-            StatusError: any other status.
-            BodyError: 2xx with a body that is not JSON.
+            StatusError: the status is not 2xx.
+            BodyError: the status is 2xx, but the body is not JSON.
             requests.RequestException: there was no response.
         """
         ...
 
     def has_next(self, response: Response) -> bool | None:
-        """Whether the host says that another page follows; None where it does not say."""
+        """Report whether the host says that another page follows; None if it does not say."""
         ...
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The command line. Importing this loads neither click nor rich, so that a missing extra is one line that names it."""
+"""The command line. Importing this module loads neither click nor rich, so a missing extra gives a one-line error."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ INTERRUPTED = 130
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code; ``args`` are those of the process by default."""
+    """Run one command and return its exit code. ``args`` defaults to the arguments of the process."""
     try:
         try:
             from gitprovider.cli.entry import run
         except ModuleNotFoundError as exc:
             package = (exc.name or "").partition(".")[0]
             if package not in ("click", "rich"):
-                sys.stderr.write(f"gitprovider: this installation is not whole: {exc}\n")
+                sys.stderr.write(f"gitprovider: this installation is incomplete: {exc}\n")
                 return BROKEN
             sys.stderr.write(
                 f"gitprovider: the command line needs {package}, which is not installed\n"

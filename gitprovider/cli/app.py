@@ -1,4 +1,4 @@
-"""What every command starts with: the global options, and the provider that they name."""
+"""The global options of every command, and the provider that they select."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class App:
-    """The global options as given, and where to print. An option that was not given is None.
+    """The values of the global options, and the output. An option that was not given is None.
 
     Attributes:
         provider_name, root, url, retries, timeout: the options.
-        out: where everything is printed.
+        out: the command's output.
     """
 
     def __init__(self, out: Output) -> None:
@@ -36,14 +36,14 @@ class App:
 
     @contextmanager
     def provider(self, default: str | None = None) -> Iterator[Provider]:
-        """The provider that the options name, else ``default``, else the environment's, else the local one."""
+        """Build the provider that the options name, or ``default``, or GITPROVIDER_PROVIDER, or the local one."""
         name = self.provider_name or default or os.environ.get("GITPROVIDER_PROVIDER") or "local"
         remote = name != "local"
         if self.url is not None and not remote:
-            raise click.UsageError("--url is for github and gitlab: the local forge has --root.")
+            raise click.UsageError("--url is for github and gitlab; the local forge takes --root.")
         if self.root is not None and remote:
-            raise click.UsageError(f"--root is for the local forge: {name} has --url.")
-        # The local forge's reads do not fail for a while, so that no number of further tries changes anything there.
+            raise click.UsageError(f"--root is for the local forge; {name} takes --url.")
+        # The local forge has no transient failures, so retries would not help.
         retry = RetryOptions(max_attempts=1 + (DEFAULT_RETRIES if self.retries is None else self.retries))
         with connect(
             name,
@@ -57,8 +57,8 @@ class App:
 
 
 def _user_root() -> str:
-    """Where a forge of the user's own lives (https://specifications.freedesktop.org/basedir/latest/)."""
-    # An XDG_DATA_HOME that is not absolute counts as absent.
+    """Return the folder of the user's own forge (https://specifications.freedesktop.org/basedir/latest/)."""
+    # An XDG_DATA_HOME that is not absolute is ignored.
     data = os.environ.get("XDG_DATA_HOME", "")
     return os.path.join(data if os.path.isabs(data) else os.path.expanduser("~/.local/share"), "gitprovider")
 
@@ -76,21 +76,21 @@ _OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
         ("--provider", "provider_name"),
         {
             "type": click.Choice(PROVIDERS),
-            "help": "The host's kind; otherwise GITPROVIDER_PROVIDER, and at last local.",
+            "help": "The kind of host [default: GITPROVIDER_PROVIDER, or local].",
         },
     ),
     (
         ("--root",),
         {
             "type": click.Path(file_okay=False),
-            "help": "The local forge's folder; otherwise GITPROVIDER_ROOT, and at last ~/.local/share/gitprovider.",
+            "help": "The local forge's folder [default: GITPROVIDER_ROOT, or ~/.local/share/gitprovider].",
         },
     ),
     (
         ("--url",),
         {
-            "help": "The host's address, such as https://git.example.org; otherwise GITPROVIDER_URL, GH_HOST or"
-            " CI_SERVER_URL, and at last github.com or gitlab.com."
+            "help": "The host's address, such as https://git.example.org [default: GITPROVIDER_URL, then GH_HOST or"
+            " CI_SERVER_URL, then github.com or gitlab.com]."
         },
     ),
     (
@@ -98,8 +98,8 @@ _OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
         {
             "type": click.IntRange(min=0, max=100),
             "metavar": "N",
-            "help": f"Further tries of a read that fails for a while [default: {DEFAULT_RETRIES}; 0 turns retrying"
-            " off]. No mutation is ever repeated.",
+            "help": f"Retries of a read that fails transiently [default: {DEFAULT_RETRIES}; 0 turns retrying off]."
+            " Mutations are never retried.",
         },
     ),
     (
@@ -107,8 +107,8 @@ _OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
         {
             "type": click.IntRange(min=1),
             "metavar": "SECONDS",
-            "help": "How long to wait for the host's answer to one request [default: 15]; for the local forge, for"
-            " one's turn to write [default: 60].",
+            "help": "How long to wait for the host's response to one request [default: 15]; for the local forge, for"
+            " the write lock [default: 60].",
         },
     ),
     (("--json", "as_json"), {"is_flag": True, "help": "Print one JSON document and nothing else."}),
@@ -116,7 +116,7 @@ _OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
 
 
 def global_options(*, hidden: bool = False) -> Callable[[_F], _F]:
-    """Add the global options, which are taken before and after the command's name."""
+    """Return a decorator that adds the global options. They are accepted before and after the command's name."""
 
     def decorate(function: _F) -> _F:
         for names, settings in reversed(_OPTIONS):

@@ -1,4 +1,4 @@
-"""A small project for the demonstration: text, a script, a picture, an empty file, and names that are not plain."""
+"""A small project for the demo: text, a script, a picture, an empty file, and a name with special characters."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 _README = """\
 # Widgets
 
-A project that `gitprovider demo` made. It has what real projects have, and what careless tools break: a script that is
-executable, a picture, an empty file, a file with Windows line endings, and a name with a space and an umlaut.
+`gitprovider demo` created this project. It contains files that careless tools break: an executable script, a picture,
+an empty file, a file with Windows line endings, and a name with a space and an umlaut.
 """
 _SOURCE = '''\
 """Widgets."""
@@ -28,7 +28,7 @@ echo "released $1"
 
 
 def _picture(width: int = 16, height: int = 16) -> bytes:
-    """A PNG of one colour gradient (https://www.w3.org/TR/png-3/)."""
+    """Return a PNG of a colour gradient (https://www.w3.org/TR/png-3/)."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
@@ -39,7 +39,7 @@ def _picture(width: int = 16, height: int = 16) -> bytes:
 
 
 def write_project(folder: Path) -> None:
-    """Write the project's files below ``folder``, each time the same bytes."""
+    """Write the project's files below ``folder``. The content is always the same."""
     files = {
         "README.md": _README.encode(),
         "src/widgets/__init__.py": _SOURCE.encode(),

@@ -1,4 +1,4 @@
-"""The command ``gitprovider``: its global options, and the one place where a failure becomes an exit code."""
+"""The command ``gitprovider``: its global options, and the mapping of failures to exit codes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 class InterruptedCommandError(Exception):
-    """Ctrl+C in the middle of a command."""
+    """Ctrl+C interrupted a command."""
 
 
 class _Program(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; Ctrl+C leaves as an error of ours, since click would print an empty line for it."""
+        """Run the command. Ctrl+C raises InterruptedCommandError, because click would print an empty line for it."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -35,15 +35,15 @@ class _Program(click.Group):
 @global_options()
 @click.version_option(package_name="gitprovider", message="%(version)s")
 def cli() -> None:
-    """Repositories on GitHub, GitLab and a local forge, with the same eight operations.
+    """Manage repositories on GitHub, GitLab and a local forge with the same eight operations.
 
-    A read survives transient failures; a mutation is sent once, and if its answer is lost, the exit code is 8 and
-    `gitprovider resolve` finds out.
+    Reads are retried on transient failures. A mutation is sent once. If its response is lost, the exit code is 8, and
+    `gitprovider resolve` finds out whether it took effect.
 
     Exit codes: 0 done, 2 usage or invalid request, 3 not found, 4 authentication or permission, 5 exists, conflict or
     not mergeable, 6 rate limited, 7 unavailable, 8 outcome unknown or partial, 130 interrupted.
 
-    The global options may stand after the command as well.
+    The global options may also follow the command.
     """
 
 
@@ -52,8 +52,8 @@ for _command in (*operations.COMMANDS, *jobs.COMMANDS):
 
 
 def run(args: Sequence[str]) -> int:
-    """Run one command and return its exit code. Nothing but an exit code leaves here."""
-    # A locale that cannot show a character must not turn a success into a failure.
+    """Run one command and return its exit code. It raises nothing except KeyboardInterrupt."""
+    # A character that the locale cannot encode must not turn a success into a failure.
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
@@ -61,7 +61,7 @@ def run(args: Sequence[str]) -> int:
     try:
         return _run(args, out)
     except OutputLostError as exc:
-        # What is left in the buffer must not raise again when the process ends.
+        # The rest of the buffer must not raise again when the process ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(exc.cause, BrokenPipeError):
             return exits.BROKEN_PIPE
@@ -98,6 +98,6 @@ def _usage_hint(exc: click.ClickException) -> str | None:
 def _bug(exc: Exception, out: Output) -> int:
     running = out.last if out.last is not None and out.last.error == type(exc).__name__ else None
     text = f"{type(exc).__name__}: {exc}"
-    hint = "this is a bug of gitprovider; please report it with the command that you gave"
+    hint = "this is a bug in gitprovider; please report it with the command that you ran"
     out.failure(exits.ended_envelope("InternalError", text, running, hint))
     return exits.BUG

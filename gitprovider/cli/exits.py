@@ -1,4 +1,4 @@
-"""What a command's end means: the exit code, and the envelope of a failure."""
+"""Exit codes, and the JSON object that describes a failure."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ DENIED = 4
 CONFLICT = 5
 RATE_LIMITED = 6
 UNAVAILABLE = 7
-LOOK_FIRST = 8
+UNCERTAIN = 8
 INTERRUPTED = 130
-BROKEN_PIPE = 141  # what a shell reports of a program that SIGPIPE ended
+BROKEN_PIPE = 141  # a shell's exit code for a program that SIGPIPE ended
 
 _CODES: tuple[tuple[type[GitProviderError], int], ...] = (
     (InvalidRequestError, USAGE),
@@ -54,26 +54,26 @@ _CODES: tuple[tuple[type[GitProviderError], int], ...] = (
 
 
 def code_of(error: GitProviderError) -> int:
-    """The exit code of a failure. What may have taken effect comes first: it must be looked at before a repeat."""
+    """Return the exit code of a failure. An unknown or partial outcome takes precedence over the kind of error."""
     if error.outcome is not Outcome.NOT_APPLIED:
-        return LOOK_FIRST
+        return UNCERTAIN
     return next((code for kind, code in _CODES if isinstance(error, kind)), UNAVAILABLE)
 
 
 def usage_envelope(message: str, hint: str | None = None) -> dict[str, Any]:
-    """The envelope of a command that was not understood."""
+    """Return the description of a usage error."""
     return envelope(InvalidRequestError(message, hint=hint))
 
 
 def ended_envelope(kind: str, message: str, running: OperationEvent | None, hint: str | None = None) -> dict[str, Any]:
-    """The envelope of a command that ended by Ctrl+C or by a fault of our own, in the middle of ``running`` or not."""
-    known: dict[str, Any] = {}
+    """Return the description of a command that Ctrl+C or a bug ended. ``running`` is the operation that it ended."""
+    error_kwargs: dict[str, Any] = {}
     if running is not None:
-        known = {
+        error_kwargs = {
             "provider": running.provider,
             "operation": running.operation,
             "repo": running.repo,
             "outcome": running.outcome or Outcome.NOT_APPLIED,
             "intent": running.intent,
         }
-    return {**envelope(GitProviderError(message, hint=hint, **known)), "type": kind}
+    return {**envelope(GitProviderError(message, hint=hint, **error_kwargs)), "type": kind}

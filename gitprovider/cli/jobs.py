@@ -25,23 +25,21 @@ _RESOLVE_EXITS = {
     Verdict.APPLIED: exits.OK,
     Verdict.NOT_APPLIED: exits.OK,
     Verdict.CONFLICT: exits.CONFLICT,
-    Verdict.UNDECIDED: exits.LOOK_FIRST,
+    Verdict.UNDECIDED: exits.UNCERTAIN,
 }
 
 
 @click.command("bootstrap")
 @click.argument("repo", metavar="REPO")
-@click.option(
-    "--from", "source", required=True, type=click.Path(), metavar="DIR", help="The directory whose files it gets."
-)
+@click.option("--from", "source", required=True, type=click.Path(), metavar="DIR", help="The directory with the files.")
 @click.option("--description", default="", help="One line.")
 @visibility_option
-@click.option("--message", "-m", default="Add the project", show_default=True, help="Of the commit.")
+@click.option("--message", "-m", default="Add the project", show_default=True, help="The commit's message.")
 @author_option
 @click.option(
-    "--pull-request", is_flag=True, help="Bring a change in by a pull request before the branch is protected."
+    "--pull-request", is_flag=True, help="Add a change through a pull request before the branch is protected."
 )
-@click.option("--plan", is_flag=True, help="Only say what each step would change.")
+@click.option("--plan", is_flag=True, help="Only show what each step would change.")
 @rules_options
 @global_options(hidden=True)
 @click.pass_obj
@@ -58,9 +56,9 @@ def bootstrap_command(
     plan: bool,
     **rules: Any,
 ) -> int:
-    """Make REPO from a directory: its files, a develop branch, and a protected default branch.
+    """Create REPO from a directory: its files, a develop branch, and a protected default branch.
 
-    It can be run again after any failure: what is there is left as it is, and what is missing is made.
+    The command can be run again after any failure. It leaves what exists unchanged and creates what is missing.
     """
     report = _bootstrap(
         app,
@@ -84,7 +82,7 @@ def bootstrap_command(
 @global_options(hidden=True)
 @click.pass_obj
 def demo(app: App, folder: Path) -> int:
-    """Make a project below FOLDER [default: demo] and run bootstrap with a pull request on the local forge."""
+    """Create a project below FOLDER [default: demo] and run bootstrap with a pull request on the local forge."""
     if app.provider_name not in (None, "local"):
         raise click.UsageError("demo runs on the local forge; use bootstrap for another host.")
     app.provider_name = "local"
@@ -100,7 +98,7 @@ def demo(app: App, folder: Path) -> int:
     app.out.say(f"The repository is {repo.clone_url}")
     for branch in branches:
         app.out.say(f"{branch.name} is at {branch.sha}{' and protected' if branch.protected else ''}", indent="  ")
-    app.out.say("Look at it with Git:")
+    app.out.say("Inspect it with Git:")
     for command in _git_commands(repo):
         app.out.say(command, indent="  ")
     return exits.OK
@@ -108,21 +106,21 @@ def demo(app: App, folder: Path) -> int:
 
 @click.command("resolve")
 @click.argument("file", type=click.File("r", encoding="utf-8"))
-@click.option("--wait", is_flag=True, help="Look again until a lost request can no longer take effect.")
+@click.option("--wait", is_flag=True, help="Read the host again until a lost request can no longer take effect.")
 @global_options(hidden=True)
 @click.pass_obj
 def resolve_command(app: App, file: TextIO, wait: bool) -> int:
     """Find out, with reads only, whether a failed mutation took effect.
 
-    FILE is what the failed command printed with --json; - is standard input. The exit code is 0 when it was applied
-    or was not, 5 when the host changed in another way, and 8 when that cannot be told (yet).
+    FILE is the output of the failed command with --json; - is standard input. The exit code is 0 if the mutation was
+    applied or was not applied, 5 if the host changed in another way, and 8 if that cannot be decided (yet).
     """
     evidence, name = _read_evidence(file)
-    with app.provider(default=name) as provider, app.out.working("looking at the host"):
+    with app.provider(default=name) as provider, app.out.working("reading the host"):
         resolution = resolve(provider, evidence, wait=wait)
     rows: list[tuple[str, Any]] = [("verdict", resolution.verdict.value), ("detail", resolution.detail)]
     if resolution.look_again_at is not None:
-        rows.append(("look again at", resolution.look_again_at.isoformat(timespec="seconds")))
+        rows.append(("check again at", resolution.look_again_at.isoformat(timespec="seconds")))
     app.out.document(resolution.to_json(), rows)
     return _RESOLVE_EXITS[resolution.verdict]
 
@@ -131,23 +129,23 @@ COMMANDS = (bootstrap_command, demo, resolve_command)
 
 
 def _bootstrap(app: App, repo: str, **arguments: Any) -> BootstrapReport:
-    with app.provider() as provider, app.out.working(f"making {repo}"):
+    with app.provider() as provider, app.out.working(f"creating {repo}"):
         steps: list[StepReport] = []
         app.out.so_far = {"provider": provider.name, "repo": repo, "steps": []}
 
-        def tell(event: StepEvent) -> None:
+        def on_step(event: StepEvent) -> None:
             match event:
                 case StepStart():
                     app.out.progress(f"{event.name} {event.target}")
                 case StepWait():
                     cause = "not visible yet" if event.error is None else event.error.message
-                    app.out.note(f"{event.name} {event.target}: {cause}; looking again in {event.wait:.1f} s")
+                    app.out.note(f"{event.name} {event.target}: {cause}; next attempt in {event.wait:.1f} s")
                 case StepReport():
                     steps.append(event)
                     app.out.so_far = {**app.out.so_far, "steps": [step.to_json() for step in steps]}
                     app.out.step(event.status.value, event.name, event.target, event.detail)
 
-        return bootstrap(provider, repo, on_step=tell, **arguments)
+        return bootstrap(provider, repo, on_step=on_step, **arguments)
 
 
 def _ended(app: App, report: BootstrapReport) -> int:
@@ -159,26 +157,26 @@ def _ended(app: App, report: BootstrapReport) -> int:
 
 
 def _git_commands(repo: Repo) -> tuple[str, ...]:
-    place = shlex.quote(repo.clone_url)
+    url = shlex.quote(repo.clone_url)
     return (
-        f"git clone {place} widgets",
-        f"git -C {place} log --graph --oneline --all",
-        f"git -C {place} fsck --strict",
+        f"git clone {url} widgets",
+        f"git -C {url} log --graph --oneline --all",
+        f"git -C {url} fsck --strict",
     )
 
 
 def _read_evidence(file: TextIO) -> tuple[GitProviderError | Intent, str]:
-    """The failure that a command printed with ``--json``, or an intent as a service may have stored it; and whose."""
+    """Read a failure that a command printed with ``--json``, or a stored intent. Also return the provider's name."""
     try:
         record = json.load(file)
         if not isinstance(record, dict):
-            raise ValueError("it is no JSON object")
+            raise ValueError("it is not a JSON object")
         record = record.get("error", record)
-        told = record.get("intent", record if "operation" in record and "type" not in record else None)
-        if told is None:
-            raise ValueError("it is no failure of a mutation: it holds no intent")
-        intent = Intent.from_json(told)
-        if told is record:
+        stored = record.get("intent", record if "operation" in record and "type" not in record else None)
+        if stored is None:
+            raise ValueError("it is not a failure of a mutation: it has no intent")
+        intent = Intent.from_json(stored)
+        if stored is record:
             return intent, intent.provider
         outcome = Outcome(record["outcome"])
         return GitProviderError(str(record.get("message", "")), outcome=outcome, intent=intent), intent.provider

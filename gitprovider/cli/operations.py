@@ -31,14 +31,14 @@ _RULES = (
         "--require-pull-request/--no-require-pull-request",
         default=True,
         show_default=True,
-        help="Nobody commits to it directly.",
+        help="Nobody can commit to the branch directly.",
     ),
     click.option("--required-approvals", type=click.IntRange(0, 6), default=0, show_default=True, metavar="N"),
-    click.option("--required-check", "required_checks", multiple=True, metavar="NAME", help="May be given again."),
-    click.option("--dismiss-stale-approvals", is_flag=True, help="A new commit takes approvals away."),
+    click.option("--required-check", "required_checks", multiple=True, metavar="NAME", help="Can be repeated."),
+    click.option("--dismiss-stale-approvals", is_flag=True, help="A new commit dismisses approvals."),
     click.option("--require-code-owner-review", is_flag=True, help="Owners in CODEOWNERS must approve."),
-    click.option("--require-linear-history", is_flag=True, help="No merge commits."),
-    click.option("--enforce-admins", is_flag=True, help="Administrators are bound as well."),
+    click.option("--require-linear-history", is_flag=True, help="Merge commits are not allowed."),
+    click.option("--enforce-admins", is_flag=True, help="The rules apply to administrators too."),
     click.option(
         "--block-force-push/--no-block-force-push",
         default=True,
@@ -50,14 +50,14 @@ _RULES = (
 
 
 def rules_options(function: _F) -> _F:
-    """Add an option for each field of BranchProtection, by its name."""
+    """Add an option for each field of BranchProtection."""
     for option in reversed(_RULES):
         function = option(function)
     return function
 
 
 author_option = click.option(
-    "--author", metavar="'NAME <EMAIL>'", help="Who wrote the commit; otherwise the credential's user."
+    "--author", metavar="'NAME <EMAIL>'", help="The commit's author [default: the credential's user]."
 )
 visibility_option = click.option(
     "--visibility",
@@ -94,7 +94,7 @@ def list_branches(app: App, repo: str) -> None:
 @_REPO
 @click.option("--description", default="", help="One line.")
 @visibility_option
-@click.option("--auto-init", is_flag=True, help="Make a first commit with a README.")
+@click.option("--auto-init", is_flag=True, help="Create a first commit with a README.")
 @global_options(hidden=True)
 @click.pass_obj
 def create_repo(app: App, repo: str, description: str, visibility: str, auto_init: bool) -> None:
@@ -113,7 +113,7 @@ def create_repo(app: App, repo: str, description: str, visibility: str, auto_ini
 @global_options(hidden=True)
 @click.pass_obj
 def create_branch(app: App, repo: str, name: str, source: str) -> None:
-    """Create the branch NAME. A branch that exists is never moved."""
+    """Create the branch NAME. An existing branch is never moved."""
     with app.provider() as provider, app.out.working(f"creating {name} in {repo}"):
         made = provider.create_branch(repo, name, source=source)
     app.out.value(made)
@@ -126,20 +126,22 @@ def create_branch(app: App, repo: str, name: str, source: str) -> None:
 @global_options(hidden=True)
 @click.pass_obj
 def protect_branch(app: App, /, repo: str, branch: str, **rules: Any) -> None:
-    """Protect BRANCH at least as much as asked, and show what now holds. Nothing that holds is weakened."""
+    """Protect BRANCH at least as much as requested, and show its protection. No existing rule is weakened."""
     with app.provider() as provider, app.out.working(f"protecting {branch} of {repo}"):
-        holds = provider.protect_branch(repo, branch, BranchProtection(**rules))
-    app.out.value(holds)
+        protection = provider.protect_branch(repo, branch, BranchProtection(**rules))
+    app.out.value(protection)
 
 
 @click.command("commit-files")
 @_REPO
 @click.argument("branch")
-@click.option("--put", "puts", multiple=True, metavar="PATH=FILE", help="Write FILE to PATH of the repository.")
+@click.option("--put", "puts", multiple=True, metavar="PATH=FILE", help="Write FILE to PATH in the repository.")
 @click.option("--delete", "deletes", multiple=True, metavar="PATH", help="Delete PATH.")
 @click.option("--move", "moves", multiple=True, metavar="FROM=TO", help="Move a file.")
-@click.option("--executable", multiple=True, metavar="PATH", help="Set the executable bit of a PATH that is put.")
-@click.option("--not-executable", multiple=True, metavar="PATH", help="Clear it; otherwise the mode is kept.")
+@click.option("--executable", multiple=True, metavar="PATH", help="Set the executable bit of a --put PATH.")
+@click.option(
+    "--not-executable", multiple=True, metavar="PATH", help="Clear the executable bit; by default the mode is kept."
+)
 @click.option("--message", "-m", required=True)
 @author_option
 @click.option("--expected-head", metavar="SHA", help="Commit only while the branch is at this commit.")
@@ -160,14 +162,14 @@ def commit_files(
 ) -> None:
     """Commit all changes to BRANCH at once."""
     if both := set(executable) & set(not_executable):
-        raise click.UsageError(f"{min(both)!r} is given as executable and as not; give one.")
+        raise click.UsageError(f"{min(both)!r} is given with --executable and --not-executable; give one of them.")
     modes = {**dict.fromkeys(executable, True), **dict.fromkeys(not_executable, False)}
     changes: list[FileChange] = []
     for put in puts:
         path, file = _pair("--put", put, "PATH=FILE")
         changes.append(PutFile(path=path, content=Path(file), executable=modes.pop(path, None)))
     if modes:
-        raise click.UsageError(f"{min(modes)!r} has a mode and no --put; give --put {min(modes)}=FILE as well.")
+        raise click.UsageError(f"{min(modes)!r} has a mode but no --put; add --put {min(modes)}=FILE.")
     changes += [DeleteFile(path=path) for path in deletes]
     for move in moves:
         path, to = _pair("--move", move, "FROM=TO")
@@ -185,8 +187,8 @@ def commit_files(
 @click.option("--title", required=True)
 @click.option("--description", default="", help="Markdown.")
 @click.option("--draft", is_flag=True)
-@click.option("--label", "labels", multiple=True, help="May be given again.")
-@click.option("--reviewer", "reviewers", multiple=True, help="A user name; may be given again.")
+@click.option("--label", "labels", multiple=True, help="Can be repeated.")
+@click.option("--reviewer", "reviewers", multiple=True, help="A user name; can be repeated.")
 @global_options(hidden=True)
 @click.pass_obj
 def open_pull_request(app: App, /, repo: str, **request: Any) -> None:
@@ -203,17 +205,17 @@ def open_pull_request(app: App, /, repo: str, **request: Any) -> None:
     "--method", type=click.Choice([m.value for m in MergeMethod]), default=MergeMethod.MERGE.value, show_default=True
 )
 @click.option("--expected-head", metavar="SHA", help="Merge only while the source branch is at this commit.")
-@click.option("--message", "-m", help="Of the merge or squash commit.")
+@click.option("--message", "-m", help="The message of the merge or squash commit.")
 @click.option("--delete-source-branch", is_flag=True)
 @click.option(
     "--wait", type=click.FloatRange(min=0), default=30.0, show_default=True, metavar="SECONDS",
-    help="How long to wait, reading only, while the host computes whether it can be merged.",
+    help="How long to wait while the host computes whether the pull request can be merged.",
 )  # fmt: skip
 @global_options(hidden=True)
 @click.pass_obj
 def merge_pull_request(app: App, /, repo: str, number: int, method: str, wait: float, **request: Any) -> None:
     """Merge pull request NUMBER at a known head."""
-    with app.provider() as provider, app.out.working(f"merging number {number} of {repo}"):
+    with app.provider() as provider, app.out.working(f"merging pull request {number} of {repo}"):
         merged = provider.merge_pull_request(repo, number, method=MergeMethod(method), timeout=wait, **request)
     app.out.value(merged)
 
@@ -238,7 +240,7 @@ def _pair(option: str, text: str, form: str) -> tuple[str, str]:
 
 
 def parse_author(text: str | None) -> Author | None:
-    """``NAME <EMAIL>`` as an Author, or None when it was not given."""
+    """Parse ``NAME <EMAIL>`` into an Author. Return None for None."""
     if text is None:
         return None
     match = re.fullmatch(r"(?P<name>[^<>]+)<(?P<email>[^<>]+)>", text.strip())

@@ -1,6 +1,6 @@
-"""What a command prints: one JSON document, plain lines in a pipe, or tables and progress on a terminal.
+"""The output of a command: one JSON document, plain lines in a pipe, or tables and progress on a terminal.
 
-Every text passes the redaction, and nothing that a host sent can move a terminal's cursor.
+All text is redacted, and control characters from a host cannot move a terminal's cursor.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from gitprovider._core.json import plain
 from gitprovider.events import Event, OperationEvent, RetryEvent
 from gitprovider.redact import printable, redact
 
-_LINE = 20_000  # characters; longer than any value but a description
-_STEP = (13, 20, 18, 0)  # widths of the columns of steps, which are printed before the next one's width is known
+_LINE = 20_000  # characters; longer than any value except a description
+_STEP = (13, 20, 18, 0)  # column widths of steps; they are fixed because each step is printed before the next is known
 
 
 class OutputLostError(Exception):
-    """Standard output takes no more: its reader has seen enough (`gitprovider … | head -1`), or the disk is full.
+    """Standard output cannot be written: its reader has closed it (`gitprovider … | head -1`), or the disk is full.
 
     Attributes:
         cause: the system's error.
@@ -38,12 +38,12 @@ class OutputLostError(Exception):
 
 
 class Output:
-    """One command's output. ``secrets`` are the tokens that the environment holds.
+    """The output of one command. ``secrets`` are the tokens in the environment.
 
     Attributes:
         as_json: print one JSON document and nothing else.
-        so_far: what a failure's document says besides the error: the steps that a job did before it.
-        last: the operation that ended last, for a command that ends in the middle of one.
+        so_far: what a failure's document contains besides the error: the steps that a job did before it.
+        last: the last operation that ended, for a command that ends during an operation.
     """
 
     def __init__(
@@ -53,23 +53,23 @@ class Output:
         self.so_far: Mapping[str, Any] = {}
         self.last: OperationEvent | None = None
         self._secrets = tuple(secrets)
-        # A process may be started with these closed; Python has None for them then.
+        # If a process is started with these closed, Python sets them to None.
         self._stdout = stdout or sys.stdout or io.StringIO()
         self._stderr = stderr or sys.stderr or io.StringIO()
         self._status: Status | None = None
 
     @property
     def rich(self) -> bool:
-        """Whether people read along: a terminal, and not asked for JSON."""
+        """Whether to print for people: standard output is a terminal, and JSON is not requested."""
         return not self.as_json and self._stdout.isatty()
 
     def value(self, value: Any) -> None:
-        """Print one value: its fields."""
+        """Print the fields of a value."""
         fields: dict[str, Any] = plain(value)
         self.document(fields, fields.items())
 
     def document(self, document: Any, rows: Iterable[Sequence[Any]], *, columns: Sequence[str] = ()) -> None:
-        """Print ``document`` as JSON, or ``rows`` as lines or as a table headed by ``columns``."""
+        """Print ``document`` as JSON, or ``rows`` as lines or as a table with the headings ``columns``."""
         if self.as_json:
             self._write(json.dumps(self._clean(document), indent=2))
         elif self.rich:
@@ -78,23 +78,23 @@ class Output:
             self._write(*("\t".join(self._line(cell) for cell in row) for row in rows))
 
     def say(self, text: str, *, indent: str = "") -> None:
-        """One line for people: on standard output, and not at all with JSON."""
+        """Print one line on standard output. With JSON, print nothing."""
         if not self.as_json:
             self._write(indent + self._line(text))
 
     def failure(self, envelope: Mapping[str, Any]) -> None:
-        """Print a failure: with JSON its envelope on standard output, else a line and a hint on standard error."""
+        """Print a failure: with JSON its description on standard output, otherwise lines on standard error."""
         if self.as_json:
             self.document({**self.so_far, "error": envelope}, ())
             return
         where = " ".join(str(envelope[key]) for key in ("provider", "operation", "repo") if envelope.get(key))
-        tries = f" (tried {envelope['attempts']} times)" if envelope["attempts"] > 1 else ""
-        self.complain(f"error: {where + ': ' if where else ''}{envelope['message']}{tries}")
+        attempts = f" (tried {envelope['attempts']} times)" if envelope["attempts"] > 1 else ""
+        self.complain(f"error: {where + ': ' if where else ''}{envelope['message']}{attempts}")
         if envelope["outcome"] != "not_applied":
             done = ", ".join(step["name"] for step in envelope["completed"]) or "nothing acknowledged"
             self.complain(
-                f"outcome: {envelope['outcome']} ({done}); look before you repeat: run it with --json, keep the"
-                " output, and ask `gitprovider resolve FILE`"
+                f"outcome: {envelope['outcome']} ({done}); do not repeat the command before checking the host: with the"
+                " output of --json in a file, `gitprovider resolve FILE` finds out what happened"
             )
         hint = envelope["hint"]
         if not hint and envelope["retry_after"]:
@@ -104,7 +104,7 @@ class Output:
 
     @contextmanager
     def working(self, what: str) -> Iterator[None]:
-        """Show on a terminal that ``what`` is going on."""
+        """Show a spinner with the text ``what`` on a terminal."""
         console = self._console()
         if not self.rich or console.is_dumb_terminal:
             yield
@@ -117,12 +117,12 @@ class Output:
                 self._status = None
 
     def progress(self, what: str) -> None:
-        """Say on a terminal what the work has come to."""
+        """Update the text of the spinner on a terminal."""
         if self._status is not None:
             self._status.update(Text(self._line(what)))
 
     def step(self, status: str, name: str, target: str, detail: str) -> None:
-        """One finished step of the work: a line at once, so that a long job shows how far it is."""
+        """Print a finished step at once. With JSON, print nothing."""
         cells = (status, name, target, detail)
         if self.as_json:
             return
@@ -133,14 +133,14 @@ class Output:
             self._status.console.print(Text(line.rstrip()), soft_wrap=True)
 
     def note(self, text: str) -> None:
-        """Something to know while waiting: beside the progress on a terminal, otherwise on standard error."""
+        """Print a note about a wait: in the spinner on a terminal, otherwise on standard error."""
         if self._status is not None:
             self.progress(text)
         elif not self.as_json:
             self.complain(text)
 
     def on_event(self, event: Event) -> None:
-        """A provider's hook: tell of retries, and remember the operation that ended last."""
+        """The provider's event hook. It prints retries and remembers the last operation that ended."""
         if isinstance(event, OperationEvent):
             self.last = event
         elif isinstance(event, RetryEvent):
@@ -154,7 +154,7 @@ class Output:
             raise OutputLostError(exc) from None
 
     def complain(self, text: str) -> None:
-        """One line on standard error. Where that takes no more, there is the exit code, which must stay what it is."""
+        """Print one line on standard error. If that fails, it is ignored, so the exit code stays the same."""
         with suppress(OSError):
             self._stderr.write(self._line(text) + "\n")
             self._stderr.flush()
@@ -184,7 +184,7 @@ class Output:
 
 
 def _shown(cell: Any) -> str:
-    """A cell as people read it: nothing for None, yes and no, and a list by its items."""
+    """Return a cell as text: an empty string for None, yes or no for a bool, and the items of a list."""
     if cell is None:
         return ""
     if isinstance(cell, bool):

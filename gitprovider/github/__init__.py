@@ -1,4 +1,4 @@
-"""GitHub: the provider, and the credential of a GitHub App."""
+"""GitHub: the provider and the credential of a GitHub App."""
 
 from gitprovider.github.auth import AppInstallation
 from gitprovider.github.provider import GitHubProvider

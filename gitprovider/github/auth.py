@@ -1,4 +1,4 @@
-"""Credentials: a token, any ``github.Auth.Auth``, or a GitHub App's installation, whose token is renewed in time."""
+"""Credentials: a token, any ``github.Auth.Auth``, or a GitHub App's installation, whose token is renewed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gitprovider.github.client import GitHubClient, Settings, github, redact_log
 from gitprovider.github.endpoints import ACCESS_TOKENS, INSTALLATION_OF_ORG, INSTALLATION_OF_USER, USER
 from gitprovider.redact import Redactor
 
-# An operation that begins with this much of a token's life left does not outlive it, whatever it uploads.
+# Seconds. An operation that begins this long before a token expires ends before it, however much it uploads.
 RENEWAL_MARGIN = 300.0
 _HEADER = re.compile(r"[!-~]+ [!-~]+")
 
@@ -29,29 +29,32 @@ _HEADER = re.compile(r"[!-~]+ [!-~]+")
 class AppInstallation:
     """A GitHub App's installation: the credential of a service that acts for an organization or a user.
 
+    An installation token is valid for an hour. An operation that begins less than five minutes before it expires renews
+    it first. No repr shows the key, and an AppInstallation cannot be pickled.
+    https://docs.github.com/apps/creating-github-apps/authenticating-with-a-github-app/authenticating-as-a-github-app-installation
+
     Args:
         app_id: the App's id or client id.
         private_key: the App's RSA private key: the text of its PEM file.
-        installation_id: the installation; or else
-        owner: the user or organization that the App is installed for, by whom it is looked up at first use.
+        installation_id: the id of the installation. Give either this or ``owner``.
+        owner: the user or organization that the App is installed for. The installation is looked up at first use.
 
-    A token of it lives for an hour. It is renewed five minutes before its end, when an operation begins. The key shows
-    in no repr, and an AppInstallation refuses to be pickled.
-    https://docs.github.com/apps/creating-github-apps/authenticating-with-a-github-app/authenticating-as-a-github-app-installation
+    Raises:
+        InvalidRequestError: an argument is wrong.
     """
 
     def __init__(
         self, app_id: int | str, private_key: str, *, installation_id: int | None = None, owner: str | None = None
     ) -> None:
-        # Rebound at once: a traceback through here holds the frame's names.
+        # Rebound at once: a traceback refers to this frame's variables.
         app, private_key = _app_auth(app_id, private_key), ""
         self.app_id = app_id
         self.installation_id = installation_id
         self.owner = owner
         if app is None:
-            refuse("private_key", "is no RSA private key in PEM form, or app_id is empty")
+            refuse("private_key", "is not an RSA private key in PEM form, or app_id is empty")
         if (installation_id is None) == (owner is None):
-            refuse("installation_id", "or owner must be given, and not both")
+            refuse("installation_id", "or owner must be given, but not both")
         if installation_id is not None:
             checks.check_int("installation_id", installation_id, least=1)
         if owner is not None:
@@ -63,7 +66,7 @@ class AppInstallation:
         return f"AppInstallation(app_id={self.app_id!r}, {where})"
 
     def __reduce__(self) -> str | tuple[object, ...]:
-        raise TypeError("an AppInstallation holds a private key and cannot be pickled")
+        raise TypeError("an AppInstallation has a private key and cannot be pickled")
 
 
 def _app_auth(app_id: Any, private_key: Any) -> github.Auth.AppAuth | None:
@@ -79,23 +82,23 @@ Auth = str | github.Auth.Auth | AppInstallation
 
 
 class Credential(ABC):
-    """The Authorization header of one provider, kept good under a lock. Its clients take it from here as they send."""
+    """The Authorization header of one provider. It is refreshed under a lock, and clients read it for each request."""
 
     def __init__(self, settings: Settings, redactor: Redactor) -> None:
         self._settings = settings
         self._redactor = redactor
         self._lock = threading.Lock()
-        self._login_lock = threading.Lock()  # a slow response to it keeps no other operation waiting
+        self._login_lock = threading.Lock()  # separate: a slow read of the login must not block other operations
         self._header = ""
         self._login: str | None = None
         redact_log(redactor)
         os.register_at_fork(after_in_child=_FreshLocks(self))
 
     def login(self, op: RemoteOperation[GitHubClient]) -> str:
-        """Whose account it is, asked once; ``""`` for an App, which has none.
+        """Return the login of the credential's account, or ``""`` for an App, which has none. It is read once.
 
         Raises:
-            StatusError: GitHub would not say.
+            StatusError: GitHub refused the read.
         """
         with self._login_lock:
             if self._login is None:
@@ -109,17 +112,18 @@ class Credential(ABC):
         except StatusError as exc:
             if op.meaning(exc).code != "app-permission":
                 raise
-            return ""  # an App's token, given as a str
+            return ""  # an App's installation token, given as a str
 
     def client(self) -> GitHubClient:
-        """A new client that sends with this credential."""
+        """Return a new client that sends this credential."""
         return GitHubClient(self._settings, _CurrentAuth(self))
 
     def refresh(self, op: RemoteOperation[GitHubClient]) -> None:
-        """Refresh the header if needed, for what ``op`` is about to do.
+        """Refresh the header if needed, before ``op`` sends requests.
 
         Raises:
-            Exception: what the SDK or the host said to it, to be translated by the step that runs.
+            AuthenticationError: the credential is empty or not a valid header.
+            Exception: any error of the SDK or the host. The running step maps it.
         """
         with self._lock:
             header = self._fresh(op)
@@ -127,25 +131,25 @@ class Credential(ABC):
                 return
             self._redactor.learn(header.partition(" ")[2])
             if not _HEADER.fullmatch(header):
-                raise AuthenticationError("the credential is empty, or holds a character that no header can carry")
+                raise AuthenticationError("the credential is empty, or has a character that a header cannot contain")
             self._header = header
 
     @property
     @abstractmethod
     def _may_be_user_token(self) -> bool:
-        """Whether GET /user may name an account."""
+        """Whether the credential may be a user's token, which GET /user accepts."""
 
     @abstractmethod
     def forget(self) -> None:
-        """The host refused the header: make a new one before the next operation, where one can be made."""
+        """Discard a header that the host refused. The next operation makes a new one, if that is possible."""
 
     @abstractmethod
     def _fresh(self, op: RemoteOperation[GitHubClient]) -> str:
-        """The header that is good now. Called under the lock."""
+        """Return a valid header. The caller holds the lock."""
 
 
 class _CurrentAuth(github.Auth.Auth):
-    """What PyGithub's clients are given: they can send the header, and hold no secret of their own."""
+    """The auth object of PyGithub's clients. It reads the header from the credential and stores no secret itself."""
 
     def __init__(self, credential: Credential) -> None:
         self._credential = credential
@@ -163,7 +167,7 @@ class _CurrentAuth(github.Auth.Auth):
 
 
 class SdkCredential(Credential):
-    """Whatever PyGithub can authenticate with. Where that renews itself, it does so under the lock, between steps."""
+    """Any ``github.Auth.Auth``. If it renews itself, it does so under the lock and between steps."""
 
     def __init__(self, auth: github.Auth.Auth, settings: Settings, redactor: Redactor) -> None:
         super().__init__(settings, redactor)
@@ -177,10 +181,10 @@ class SdkCredential(Credential):
         return not isinstance(self._auth, github.Auth.AppInstallationAuth)
 
     def forget(self) -> None:
-        """Nothing to forget: the header is asked for before every operation."""
+        """Do nothing: the header is read before every step."""
 
     def _fresh(self, op: RemoteOperation[GitHubClient]) -> str:
-        # An auth that asks the host for tokens does it through a client of its own, with the same safe settings.
+        # An auth that requests tokens from the host gets its own client with the same safe settings.
         if hasattr(self._auth, "withRequester") and self._bound_in != os.getpid():
             GitHubClient(self._settings, self._auth)
             self._bound_in = os.getpid()
@@ -211,7 +215,7 @@ class InstallationCredential(Credential):
         return False
 
     def forget(self) -> None:
-        """Have a new token made before the next operation."""
+        """Discard the token. The next operation requests a new one."""
         self._renew_at = -1.0
 
     def _fresh(self, op: RemoteOperation[GitHubClient]) -> str:
@@ -244,7 +248,7 @@ class InstallationCredential(Credential):
 
 
 class _FreshLocks:
-    """A fork hook that does not keep its credential alive, and gives the child locks that nobody holds."""
+    """A fork hook that does not keep its credential alive. It gives the child process new locks."""
 
     def __init__(self, credential: Credential) -> None:
         self._credential = weakref.ref(credential)
@@ -257,19 +261,19 @@ class _FreshLocks:
 
 
 def read_auth(auth: Any, redactor: Redactor) -> github.Auth.Auth | AppInstallation | str:
-    """What ``auth`` stands for, or what is wrong with it: it does not raise, as a traceback would hold the secret."""
+    """Return the auth object for ``auth``, or the problem as a str. It does not raise: a traceback has the secret."""
     if isinstance(auth, AppInstallation | github.Auth.Auth):
         return auth
     if not isinstance(auth, str):
         return f"must be a token, a github.Auth.Auth or an AppInstallation, not {type(auth).__name__}"
     if not re.fullmatch(r"[!-~]+", auth):
-        return "is empty, or holds a space, a line break or a character that is not ASCII"
+        return "is empty, or contains a space, a line break or a character that is not ASCII"
     redactor.learn(auth)
     return github.Auth.Token(auth)
 
 
 def make_credential(source: github.Auth.Auth | AppInstallation, settings: Settings, redactor: Redactor) -> Credential:
-    """The credential of a provider."""
+    """Return the credential of a provider."""
     if isinstance(source, AppInstallation):
         return InstallationCredential(source, settings, redactor)
     return SdkCredential(source, settings, redactor)

@@ -1,12 +1,12 @@
-"""PyGithub, safely configured: each request is sent once, to one origin, with a timeout, and no status is lost.
+"""PyGithub, safely configured: each request is sent once, to one origin, with a timeout, and every status is returned.
 
-Only PyGithub's public API is used: ``requester.requestJson`` returns the status of every response, and the
-``urllib3.Retry`` that is given as ``retry=`` sees each response before PyGithub acts on it (adr/0006).
+Only PyGithub's public API is used. ``requester.requestJson`` returns the status of every response. The
+``urllib3.Retry`` passed as ``retry=`` receives each response before PyGithub acts on it (adr/0006).
 
-Every module of this package takes PyGithub from here. PyGithub's ``__init__`` puts a handler on the logger "github",
-and a library must leave handlers to the application. Its debug log prints each response whole, and the response with
-an installation token holds that token, so what it logs is redacted. The level that PyGithub sets stays: it keeps the
-debug log off until somebody asks for it.
+The modules of this package import PyGithub from here. PyGithub's ``__init__`` adds a handler to the logger "github". A
+library must leave handlers to the application, so the handler is removed. PyGithub's debug log contains whole
+responses, and the response with an installation token contains that token, so the log is redacted. The level that
+PyGithub sets is kept: the debug log stays off until it is turned on.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from gitprovider.redact import Redactor, printable, redact
 
 _log = logging.getLogger("github")
 _before = tuple(_log.handlers)
-import github  # noqa: E402 - the handlers had to be looked at first
+import github  # noqa: E402 - the handlers must be recorded first
 
 for _handler in tuple(_log.handlers):
     if _handler not in _before:
@@ -49,7 +49,7 @@ _redactors: weakref.WeakSet[Redactor] = weakref.WeakSet()
 
 
 def redact_log(redactor: Redactor) -> None:
-    """Pass PyGithub's log records through ``redactor`` too, as long as it lives."""
+    """Redact PyGithub's log records with ``redactor`` too, for as long as it exists."""
     _redactors.add(redactor)
 
 
@@ -66,14 +66,14 @@ logging.getLogger("github.Requester").addFilter(_RedactingFilter())
 
 
 class DivertedError(github.GithubException):
-    """A redirect, or a 202 to a read. PyGithub would follow the one and repeat the other forever."""
+    """A redirect, or a 202 to a read. PyGithub would follow the redirect, and repeat the read forever."""
 
 
 class SendOnce(urllib3.Retry):
-    """A policy that repeats nothing and stops at every response that PyGithub would act on by itself."""
+    """A retry policy that repeats nothing and stops at each response that PyGithub would act on by itself."""
 
     def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:
-        """Whether to stop at the response. A 202 to a write is a response like any other."""
+        """Report whether to stop at the response. A 202 to a write is an ordinary response."""
         return 300 <= status_code < 400 or (status_code == 202 and method in ("GET", "HEAD"))
 
     def increment(
@@ -85,21 +85,21 @@ class SendOnce(urllib3.Retry):
         _pool: Any = None,
         _stacktrace: TracebackType | None = None,
     ) -> Self:
-        """Stop at a response that leads elsewhere. urllib3 reports a failed connection.
+        """Raise for a response that :meth:`is_retry` stops at. urllib3 handles a failed connection.
 
         Raises:
-            DivertedError: the response leads elsewhere.
+            DivertedError: the response is a redirect, or a 202 to a read.
         """
         if response is None:
             return super().increment(method, url, response, error, _pool, _stacktrace)
         headers = {name.lower(): value for name, value in response.headers.items()}
         response.close()
-        raise DivertedError(response.status, None, headers, "the response leads elsewhere")
+        raise DivertedError(response.status, None, headers, "the response is a redirect or not ready")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What every PyGithub client of a provider is built with. ``url`` is the API's, without a trailing slash."""
+    """The settings of a provider's PyGithub clients. ``url`` is the API's address without a trailing slash."""
 
     url: str
     timeout: int
@@ -107,30 +107,29 @@ class Settings:
 
     @classmethod
     def checked(cls, base_url: str, *, timeout: int, verify: bool | str, allow_http: bool) -> Settings:
-        """The settings, checked before any request.
+        """Check the settings and return them.
 
         Raises:
-            InvalidRequestError: one of them is wrong.
+            InvalidRequestError: a setting is wrong.
         """
         check_int("timeout", timeout, least=1, most=3600)
         if not isinstance(verify, bool | str):
             refuse("verify", f"must be True, False or the path of a CA bundle, not {type(verify).__name__}")
         if isinstance(verify, str) and not os.path.exists(verify):
-            refuse("verify", "names a CA bundle that does not exist")
+            refuse("verify", "is the path of a CA bundle that does not exist")
         return cls(url=_api_url(base_url, allow_http), timeout=timeout, verify=verify)
 
     @property
     def host(self) -> Host:
-        """The column of the table of options that holds for this address."""
-        stand_in = is_loopback(urlsplit(self.url).hostname or "") and not self.url.endswith("/api/v3")
-        return "github" if self.url == PUBLIC_API or stand_in else "github-enterprise"
+        """The entry of the table of options that applies to this address."""
+        is_fake = is_loopback(urlsplit(self.url).hostname or "") and not self.url.endswith("/api/v3")
+        return "github" if self.url == PUBLIC_API or is_fake else "github-enterprise"
 
 
 def _api_url(base_url: str, allow_http: bool) -> str:
-    """Where the API of the host at ``base_url`` is: github.com's and ghe.com's at ``api.``, others' below /api/v3.
+    """Return the API's address for ``base_url``: ``api.`` for github.com and ghe.com, ``/api/v3`` for other hosts.
 
-    An address that begins with ``api.``, and one on this machine, which is a stand-in for github.com or a tunnel, is
-    taken as it is.
+    An address that begins with ``api.`` is used unchanged. So is a loopback address, such as a fake server or tunnel.
     https://docs.github.com/enterprise-server/rest/using-the-rest-api/getting-started-with-the-rest-api
     https://docs.github.com/enterprise-cloud@latest/admin/data-residency/network-details-for-ghecom
     """
@@ -139,7 +138,7 @@ def _api_url(base_url: str, allow_http: bool) -> str:
     host = parts.hostname or ""
     if host in ("github.com", "api.github.com") or host.endswith(".ghe.com"):
         if parts.scheme != "https" or parts.path or parts.port is not None:
-            refuse("base_url", f"must be https://{host} alone")
+            refuse("base_url", f"must be exactly https://{host}")
         return f"https://{host}" if host.startswith("api.") else f"https://api.{host}"
     if host.startswith("api.") or is_loopback(host) or parts.path.endswith("/api/v3"):
         return url
@@ -164,11 +163,11 @@ class GitHubClient:
         )
 
     def send(self, request: Request) -> Response:
-        """Send one request, once.
+        """Send one request, once, and return its 2xx response.
 
         Raises:
-            StatusError: any status but 2xx, and a 202 to a read.
-            BodyError: 2xx with a body that is not JSON.
+            StatusError: the status is not 2xx, or it is a 202 to a read.
+            BodyError: the status is 2xx, but the body is not JSON.
             requests.RequestException: there was no response.
         """
         try:
@@ -191,11 +190,11 @@ class GitHubClient:
         return response
 
     def has_next(self, response: Response) -> bool:
-        """Whether another page follows, by the ``Link`` header. The link is a hint, never an address to send to."""
+        """Report whether another page follows, by the ``Link`` header. The address in the header is never used."""
         return 'rel="next"' in response.headers.get("link", "")
 
     def _raise(self, response: Response) -> NoReturn:
-        # PyGithub's own classification fails on a body that is not an object, and on a message that is not a string.
+        # PyGithub's createException fails if the body is not an object or the message is not a string.
         data = response.data
         if not isinstance(data, dict) or not isinstance(data.get("message", ""), str):
             data = {"message": printable(response.text)}
@@ -209,7 +208,7 @@ class GitHubClient:
 
 
 def _parsed(endpoint: str, status: int, headers: Mapping[str, str], text: str) -> tuple[Response, str]:
-    """The response with its JSON, and what is wrong with its body, if anything is."""
+    """Return the response with its parsed JSON, and the problem with its body, or an empty string."""
     data, problem = None, ""
     if text.strip():
         try:

@@ -1,4 +1,4 @@
-"""A commit on GitHub: Git objects that nobody sees, then one ref that is moved without force.
+"""Commit files on GitHub: create Git objects, which no branch shows yet, then move the branch's ref without force.
 
 https://docs.github.com/rest/git
 """
@@ -25,13 +25,13 @@ from gitprovider.mutations import CommitFiles
 
 _USUAL_BRANCH = "main"
 _FILES_PER_TREE = 100
-# Reports put the limit of one request's inline text at 2.5 MB. Beyond it GitHub returns 502, or 422 "timed out".
+# Reported limit of the inline text of one request: 2.5 MB. Above it, GitHub returns 502, or 422 "timed out".
 _INLINE_BYTES = 1_000_000
 _INLINE_BYTES_PER_TREE = 2_000_000
 
 
 class CommitCall:
-    """State and requests of one ``commit_files`` call. Given an author, GitHub takes it as the committer too."""
+    """State and requests of one ``commit_files`` call. If an author is given, GitHub uses it as the committer too."""
 
     def __init__(self, op: RemoteOperation[GitHubClient], asked: CommitFiles) -> None:
         self._op = op
@@ -59,10 +59,10 @@ class CommitCall:
         return commit
 
     def _head(self) -> Head | None:
-        """The branch's head; None when there is no such branch, perhaps because the repository is empty.
+        """Return the branch's head, or None if the branch does not exist. The repository may be empty then.
 
         Raises:
-            HeadMovedError: it is at another commit than expected.
+            HeadMovedError: the branch is not at the expected commit.
         """
         branch, expected = self._asked.branch, self._asked.expected_head
         try:
@@ -76,22 +76,22 @@ class CommitCall:
         return head
 
     def _plan(self, head: Head) -> Edits:
-        """The edits on the head's tree. GitHub itself replaces a link, a submodule or a directory without a word.
+        """Return the edits on the head's tree. GitHub itself would silently replace a link, submodule or directory.
 
         Raises:
-            InvalidRequestError: a change that the tree does not admit.
+            InvalidRequestError: the tree does not allow a change.
         """
         entries = self._read_tree(head.tree)
 
-        def occupied(directory: str, gone: set[str]) -> bool:
-            return any(path.startswith(f"{directory}/") and path not in gone for path in entries)
+        def occupied(directory: str, removed: set[str]) -> bool:
+            return any(path.startswith(f"{directory}/") and path not in removed for path in entries)
 
         edits = plan(self._asked.changes, lookup_in(entries), occupied=occupied)
         self._op.note(base_sha=head.sha, files=edits.files)
         return edits
 
     def _write_tree(self, base: str, edits: Sequence[Edit]) -> str:
-        """The sha of the tree that the edits make of ``base``."""
+        """Create the tree with the edits on ``base``, and return its sha."""
         self._upload([edit for edit in edits if edit.data is not None and _inline_text(edit) is None])
         tree = base
         for batch in _batches(edits):
@@ -99,7 +99,7 @@ class CommitCall:
         return tree
 
     def _write_commit(self, tree: str, parent: str) -> Commit:
-        """A commit that no branch has yet."""
+        """Create a commit that no branch contains yet."""
         body: dict[str, Any] = {"message": self._asked.message, "tree": tree, "parents": [parent]}
         if self._author is not None:
             body["author"] = self._author
@@ -109,18 +109,18 @@ class CommitCall:
         return commit
 
     def _move_branch(self, sha: str) -> None:
-        """Move the branch forward to ``sha``. GitHub refuses what is not a fast-forward."""
+        """Move the branch forward to ``sha``. GitHub refuses a move that is not a fast-forward."""
         branch = self._asked.branch
         body = {"sha": sha, "force": False}
         response = self._op.request("PATCH", OLD_REF, repo=self._op.repo, branch=branch, body=body)
-        if (there := convert.ref_sha(JsonReader(response))) != sha:
-            raise BodyError(f"{branch} was to be moved to {sha}, and the response names {there}", response)
+        if (moved_to := convert.ref_sha(JsonReader(response))) != sha:
+            raise BodyError(f"{branch} should have moved to {sha}, but the response has {moved_to}", response)
 
     def _first(self) -> Commit:
-        """Commit to an empty repository. The Git data API refuses one; the contents API makes a commit of one file.
+        """Commit to an empty repository, which the Git data API refuses. The contents API makes a commit of one file.
 
-        That request itself tells whether the repository is empty: in one that has commits it is a 404, since the
-        branch does not exist. Where the call could not succeed in an empty one, the repository is read before.
+        That request also detects a repository that is not empty: it returns 404, because the branch does not exist. If
+        the call may not be valid in an empty repository, the repository is read first.
         """
         op, asked = self._op, self._asked
         with op.before("read repository"):
@@ -137,11 +137,11 @@ class CommitCall:
             first, tree = self._put_file(seed)
             op.done(step, first)
         with op.after("compare"):
-            if first.parent is not None:  # the contents API adds to whatever is there by then
+            if first.parent is not None:  # somebody else committed first, and the contents API added to that commit
                 raise HeadMovedError(
-                    f"{asked.branch} is no longer empty: the commit stands on {first.parent}",
+                    f"{asked.branch} was no longer empty: the commit's parent is {first.parent}",
                     actual=first.parent,
-                    hint="the commit is there; look at what it stands on, and revert it if it must not stay",
+                    hint="the commit was made; check its parent, and revert the commit if it must not stay",
                 )
         if not rest:
             return first
@@ -156,14 +156,19 @@ class CommitCall:
         return commit
 
     def _require_empty(self) -> None:
-        """Raise the refusal that a branch does not exist, unless the repository is empty."""
+        """Check that the repository is empty.
+
+        Raises:
+            StatusError: it is not empty, and the branch does not exist.
+            ConflictError: the branch exists now.
+        """
         try:
             self._op.request("GET", REF, repo=self._op.repo, branch=self._asked.branch)
         except StatusError as exc:
             if self._op.meaning(exc).code != "repository-empty":
                 raise
         else:
-            raise ConflictError(f"{self._asked.branch} appeared while it was looked for")
+            raise ConflictError(f"{self._asked.branch} was created in the meantime")
 
     def _check_first(self, repo: Repo) -> None:
         branch, expected = self._asked.branch, self._asked.expected_head
@@ -172,10 +177,10 @@ class CommitCall:
         if expected is not None:
             raise HeadMovedError(f"{branch} has no commit yet", expected=expected)
         if not all(isinstance(change, PutFile) for change in self._asked.changes):
-            refuse("changes", "must all be PutFile: the repository is empty, and has nothing to delete or move")
+            refuse("changes", "must all be PutFile: the repository is empty and has nothing to delete or move")
 
     def _put_file(self, edit: Edit) -> tuple[Commit, str]:
-        """Commit one file through the contents API, which makes the branch. Returns the commit and its tree's sha.
+        """Commit one file through the contents API, which creates the branch. Return the commit and its tree's sha.
 
         https://docs.github.com/rest/repos/contents#create-or-update-file-contents
         """
@@ -202,7 +207,7 @@ class CommitCall:
         return convert.sha(JsonReader(self._op.request("POST", template, repo=self._op.repo, body=body)))
 
     def _read_tree(self, tree: str) -> Mapping[str, TreeEntry]:
-        """The files of a tree, by path; of one too large for a single response, the directories on the way."""
+        """Return the files of a tree by path. If one response cannot list all, read only the needed directories."""
         fields = self._get_tree(tree, query={"recursive": "1"})
         if not convert.is_truncated(fields):
             return convert.tree(fields)
@@ -230,7 +235,7 @@ def _base64(edit: Edit) -> str:
 
 
 def _inline_text(edit: Edit) -> str | None:
-    """The content, where a tree can carry it: UTF-8 text of a modest size."""
+    """Return the content if a tree request can contain it, which is UTF-8 text of limited size; otherwise None."""
     if edit.data is None or len(edit.data) > _INLINE_BYTES or b"\0" in edit.data:
         return None
     try:
@@ -240,7 +245,7 @@ def _inline_text(edit: Edit) -> str | None:
 
 
 def _tree_item(edit: Edit) -> dict[str, Any]:
-    """The edit as ``POST git/trees`` takes it. GitHub wants a mode on deletions too."""
+    """Return the edit as an item of ``POST git/trees``. GitHub requires a mode for deletions too."""
     item = {"path": edit.path, "mode": _mode(edit), "type": "blob"}
     if (text := _inline_text(edit)) is not None:
         return item | {"content": text}
@@ -248,7 +253,7 @@ def _tree_item(edit: Edit) -> dict[str, Any]:
 
 
 def _batches(edits: Sequence[Edit]) -> Iterator[list[Edit]]:
-    """The edits in lots that one ``POST git/trees`` takes."""
+    """Split the edits into batches that one ``POST git/trees`` accepts."""
     batch: list[Edit] = []
     size = 0
     for edit in edits:

@@ -1,4 +1,4 @@
-"""GitHub's JSON as values. Shapes are named as in GitHub's published schema, such as ``full-repository``."""
+"""Convert GitHub's JSON to values. Docstrings name the objects as in GitHub's schema, such as ``full-repository``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gitprovider.models import Branch, Commit, MergeResult, PullRequest, PullReq
 
 
 def repo(fields: JsonReader) -> Repo:
-    """``full-repository``. Servers older than `visibility` give `private` alone."""
+    """Convert a ``full-repository``. Older servers return only ``private`` and no ``visibility``."""
     visibility = fields.str_or_none("visibility") or ("private" if fields.bool("private") else "public")
     return fields.build(
         Repo,
@@ -31,36 +31,37 @@ def repo(fields: JsonReader) -> Repo:
 
 
 def branch(fields: JsonReader) -> Branch:
-    """``short-branch`` or ``branch-with-protection``."""
+    """Convert a ``short-branch`` or a ``branch-with-protection``."""
     return fields.build(
         Branch, name=fields.str("name"), sha=fields.object("commit").str("sha"), protected=fields.bool("protected")
     )
 
 
 def new_branch(fields: JsonReader) -> Branch:
-    """The ``git-ref`` of a new branch, which does not say whether a rule covers the name."""
+    """Convert the ``git-ref`` of a new branch. It does not say whether the branch is protected."""
     ref = fields.str("ref")
     if not ref.startswith("refs/heads/"):
-        raise BodyError(f"the field ref is {ref!r}; expected a branch's", fields.response)
+        raise BodyError(f"the field ref is {ref!r}; expected a branch", fields.response)
     return fields.build(Branch, name=ref.removeprefix("refs/heads/"), sha=ref_sha(fields))
 
 
 def ref_sha(fields: JsonReader) -> str:
-    """The commit that a ``git-ref`` points at."""
+    """Return the commit's sha that a ``git-ref`` points at."""
     return sha(fields.object("object"))
 
 
 def sha(fields: JsonReader) -> str:
-    """The `sha` of an object, checked."""
+    """Return the ``sha`` of an object after checking it."""
     return fields.build(Branch, name="any", sha=fields.str("sha")).sha
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """A branch's head: the commit, and its tree.
+    """A branch's head: the commit and its tree.
 
     Attributes:
-        classic_rule: whether a classic rule protects it, as opposed to rulesets; None where the host does not say.
+        tree: the sha of the commit's tree.
+        classic_rule: whether a classic rule protects the branch, as opposed to rulesets; None if the host does not say.
     """
 
     branch: Branch
@@ -80,7 +81,7 @@ class Head:
 
 
 def head(fields: JsonReader) -> Head:
-    """``branch-with-protection``, which holds the head's commit whole, with its tree."""
+    """Convert a ``branch-with-protection``, which contains the head commit and its tree."""
     found = branch(fields)
     outer = fields.object("commit")
     inner = outer.object("commit")
@@ -101,7 +102,7 @@ def head(fields: JsonReader) -> Head:
 
 
 def commit(fields: JsonReader, branch: str = "") -> Commit:
-    """``git-commit``, or the `commit` of a ``file-commit``."""
+    """Convert a ``git-commit``, or the ``commit`` of a ``file-commit``."""
     return fields.build(
         Commit,
         sha=fields.str("sha"),
@@ -118,24 +119,24 @@ def _first_parent(fields: JsonReader) -> str | None:
 
 
 def is_truncated(fields: JsonReader) -> bool:
-    """Whether GitHub left out a part of a ``git-tree``: more than 100,000 entries or 7 MB."""
+    """Report whether GitHub truncated a ``git-tree``, which it does above 100,000 entries or 7 MB."""
     return fields.bool_or_none("truncated") or False
 
 
 def tree(fields: JsonReader) -> dict[str, TreeEntry]:
-    """The files of a ``git-tree`` by path; directories are not listed.
+    """Return the files of a ``git-tree`` by path. Directories are not included.
 
     Raises:
-        BodyError: GitHub left out a part.
+        BodyError: GitHub truncated the tree.
     """
     return {path: entry for path, entry in tree_entries(fields).items() if entry.mode != DIRECTORY}
 
 
 def tree_entries(fields: JsonReader) -> dict[str, TreeEntry]:
-    """All entries of a ``git-tree``, directories too.
+    """Return all entries of a ``git-tree`` by path, including directories.
 
     Raises:
-        BodyError: GitHub left out a part.
+        BodyError: GitHub truncated the tree.
     """
     if is_truncated(fields):
         raise BodyError("the tree is larger than GitHub lists in one response", fields.response)
@@ -146,7 +147,10 @@ def tree_entries(fields: JsonReader) -> dict[str, TreeEntry]:
 
 
 def pull_request(fields: JsonReader) -> PullRequest:
-    """``pull-request`` or ``pull-request-simple``. Until it is merged, `merge_commit_sha` is a test merge's."""
+    """Convert a ``pull-request`` or a ``pull-request-simple``.
+
+    Before the merge, GitHub's ``merge_commit_sha`` is that of a test merge, so it is ignored.
+    """
     merged = fields.str_or_none("merged_at") is not None
     state = PullRequestState.MERGED if merged else PullRequestState(_state(fields))
     head = fields.object("head")
@@ -174,11 +178,11 @@ def _state(fields: JsonReader) -> str:
 
 
 def in_one_repo(fields: JsonReader) -> bool:
-    """Whether a pull request's branches are in the same repository; a deleted fork's `repo` is null."""
+    """Report whether a pull request's branches are in the same repository. The ``repo`` of a deleted fork is null."""
     head, base = fields.object("head").object_or_none("repo"), fields.object("base").object("repo")
     return head is not None and head.int("id") == base.int("id")
 
 
 def merge_result(fields: JsonReader) -> MergeResult:
-    """The 200 of a merge."""
+    """Convert the response to a successful merge."""
     return fields.build(MergeResult, sha=fields.str("sha"))

@@ -1,4 +1,4 @@
-"""The templates of the endpoints that the provider uses, below the API's address.
+"""Path templates of the endpoints that the provider uses, relative to the API's address.
 
 https://docs.github.com/rest
 """
@@ -20,7 +20,7 @@ MERGE = "/repos/{repo/}/pulls/{number}/merge"
 REVIEWERS = "/repos/{repo/}/pulls/{number}/requested_reviewers"
 LABELS = "/repos/{repo/}/issues/{number}/labels"
 
-# The Git data API reads a branch at one path and changes it at another.
+# The Git data API reads a branch at one path and updates it at another.
 REF = "/repos/{repo/}/git/ref/heads/{branch/}"
 REFS = "/repos/{repo/}/git/refs"
 OLD_REF = "/repos/{repo/}/git/refs/heads/{branch/}"

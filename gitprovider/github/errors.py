@@ -1,6 +1,6 @@
-"""What GitHub's refusals mean: one table of rules, of which the first match decides. Each rule cites a recorded fact.
+"""The table that maps GitHub's refusals to errors. The first matching rule applies. Each rule cites a recorded fact.
 
-A refusal that no rule names keeps GitHub's own message: a 409 is a ConflictError, any other 4xx an
+A refusal without a rule of its own keeps GitHub's message: a 409 is a ConflictError, any other 4xx an
 InvalidRequestError.
 """
 
@@ -49,7 +49,7 @@ MERGE = f"PUT {endpoints.MERGE}"
 GET_PROTECTION = f"GET {endpoints.PROTECTION}"
 PROTECT = f"PUT {endpoints.PROTECTION}"
 
-# GitHub asks for at least a minute where it names no other wait.
+# GitHub asks to wait at least a minute if it does not say how long.
 # https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api#exceeding-the-rate-limit
 _SECONDARY_WAIT = 60.0
 
@@ -60,7 +60,7 @@ def _merge(fact: str, reason: NotMergeableReason, text: str, **more: Any) -> Err
 
 _WRITES = (403, 409, 422)
 _DIRECT = with_hint("the branch is protected against direct commits; commit to another one and open a pull request")
-_PLAN = "the owner's plan does not have this for private repositories; nothing was changed, least of all the visibility"
+_PLAN = "the owner's plan does not include this for private repositories; nothing was changed, nor was the visibility"
 _ADMIN = with_hint("needs administration rights on the repository")
 _VIOLATION = (
     r"Repository rule violations found|creations being restricted|protected (?:branch|ref)|through a pull request"
@@ -69,7 +69,7 @@ _VIOLATION = (
 _HOOK = with_hint("a ruleset of the repository or organization forbids it; the message names the rule")
 
 RULES: tuple[ErrorRule, ...] = (
-    # Limits, whatever the endpoint.
+    # Rate limits of any endpoint.
     ErrorRule("gh-too-many-requests", (429,), RateLimitedError),
     ErrorRule("gh-secondary-limit", (403,), RateLimitedError, header=("retry-after", ".")),
     ErrorRule(
@@ -107,8 +107,8 @@ RULES: tuple[ErrorRule, ...] = (
         PermissionDeniedError,
         text=r"not accessible by personal access token",
         error_kwargs=with_hint(
-            "the fine-grained token lacks {needed}, the repository is not among its own, or the organization has not "
-            "approved it"
+            "the fine-grained token lacks {needed}, does not cover the repository, or is not approved by the "
+            "organization"
         ),
     ),
     ErrorRule(
@@ -139,9 +139,7 @@ RULES: tuple[ErrorRule, ...] = (
         (403, 451),
         PermissionDeniedError,
         text=r"access blocked",
-        error_kwargs=with_hint(
-            "GitHub has disabled access to the repository for legal reasons or a breach of its terms"
-        ),
+        error_kwargs=with_hint("GitHub disabled access to the repository for legal reasons or a breach of its terms"),
     ),
     ErrorRule(
         "gh-admin-rights",
@@ -150,7 +148,8 @@ RULES: tuple[ErrorRule, ...] = (
         text=r"admin rights|administration|must be an admin",
         error_kwargs=_ADMIN,
     ),
-    # A rule that forbids a name or a direct commit; 403, 409 and 422 alike, so before what else those may mean.
+    # A ruleset forbids a name or a direct commit. GitHub returns 403, 409 or 422, so these come before other rules for
+    # those statuses.
     ErrorRule("gh-rule-violation", _WRITES, PermissionDeniedError, MOVE_REF, _VIOLATION, error_kwargs=_DIRECT),
     ErrorRule("gh-rule-violation-contents", _WRITES, PermissionDeniedError, CONTENTS, _VIOLATION, error_kwargs=_DIRECT),
     ErrorRule("gh-rule-creation", _WRITES, PermissionDeniedError, CREATE_REF, _VIOLATION, error_kwargs=_HOOK),
@@ -163,9 +162,7 @@ RULES: tuple[ErrorRule, ...] = (
         (422,),
         PermissionDeniedError,
         text=r"visibility can't be|upgrade your subscription",
-        error_kwargs=with_hint(
-            "the plan or a policy of the owner forbids this visibility; it was not made with another"
-        ),
+        error_kwargs=with_hint("the plan or a policy of the owner forbids this visibility; no repository was created"),
     ),
     ErrorRule(
         "gh-no-such-org",
@@ -173,8 +170,8 @@ RULES: tuple[ErrorRule, ...] = (
         NotFoundError,
         ORG_REPOS,
         error_kwargs=with_hint(
-            "no such organization, or it is not visible to this credential; in another user's account nothing can be "
-            "created, and an App can create in organizations alone"
+            "the organization does not exist or is not visible to this credential; a repository cannot be created in "
+            "another user's account, and an App can create repositories only in organizations"
         ),
     ),
     # create_branch, and the ref reads
@@ -186,9 +183,7 @@ RULES: tuple[ErrorRule, ...] = (
         ConflictError,
         CREATE_REF,
         r"Reference update failed",
-        error_kwargs=with_hint(
-            "a branch is in the way whose name is a path prefix of this one, or the other way round"
-        ),
+        error_kwargs=with_hint("a branch exists whose name is a path prefix of this name, or the other way round"),
     ),
     *(
         ErrorRule(
@@ -198,7 +193,7 @@ RULES: tuple[ErrorRule, ...] = (
             endpoint,
             r"Git Repository is empty",
             error_kwargs=with_hint(
-                "the repository has no commit yet; commit_files makes the first one", code="repository-empty"
+                "the repository has no commit yet; make the first one with commit_files", code="repository-empty"
             ),
         )
         for endpoint in (CREATE_REF, GET_REF, GET_COMMIT)
@@ -227,7 +222,7 @@ RULES: tuple[ErrorRule, ...] = (
         ProviderUnavailableError,
         text=r"request timed out",
         error_kwargs=with_hint(
-            "GitHub took too long over this many or this large files; commit them in smaller lots",
+            "GitHub took too long for so many or such large files; commit them in smaller batches",
             outcome=Outcome.UNKNOWN,
         ),
     ),
@@ -240,7 +235,7 @@ RULES: tuple[ErrorRule, ...] = (
         ConflictError,
         PULLS,
         r"No commits between",
-        error_kwargs=with_hint("the source branch has nothing that the target branch lacks"),
+        error_kwargs=with_hint("the source branch has no commits that the target branch lacks"),
     ),
     ErrorRule(
         "gh-head-invalid",
@@ -248,7 +243,7 @@ RULES: tuple[ErrorRule, ...] = (
         NotFoundError,
         PULLS,
         r"PullRequest\.head(?:_sha|_repo)?: (?:invalid|missing)|head .{0,300}(?:not found|does not exist)",
-        error_kwargs=with_hint("no such source branch; one that was made a moment ago may take a few seconds"),
+        error_kwargs=with_hint("no such source branch; a new branch may need a few seconds to become visible"),
     ),
     ErrorRule(
         "gh-base-invalid",
@@ -272,10 +267,10 @@ RULES: tuple[ErrorRule, ...] = (
         InvalidRequestError,
         REVIEWERS,
         error_kwargs=with_hint(
-            "a reviewer must be a collaborator, and not the pull request's author", argument="reviewers"
+            "a reviewer must be a collaborator and not the pull request's author", argument="reviewers"
         ),
     ),
-    # merge_pull_request; a list of rule violations may name the cause more closely than its first line
+    # merge_pull_request; the entries of a list of rule violations may be more specific than its first line
     ErrorRule("gh-head-modified", (405, 409, 422), HeadMovedError, MERGE, r"Head branch was modified"),
     _merge("gh-head-behind", NotMergeableReason.BEHIND, r"out of date|not up to date with the base"),
     _merge("gh-base-modified", NotMergeableReason.PENDING, r"Base branch was modified", transient=True),
@@ -297,9 +292,9 @@ RULES: tuple[ErrorRule, ...] = (
         r"rule violations|merge queue|not authorized|conversation|signature|deployment|protected branch",
     ),
     _merge("gh-not-mergeable", NotMergeableReason.UNKNOWN, ""),
-    # protect_branch: the body is ours alone, so its refusal is no fault of the caller's arguments
+    # protect_branch: this library builds the body, so a refused body is not the fault of the caller's arguments
     ErrorRule("gh-protection-schema", (422,), UnexpectedResponseError, PROTECT, r"subschema|Invalid request"),
-    # Both are asked once the branch was seen; a credential without administration rights is told 404.
+    # Both requests come after the branch was read. GitHub returns 404 to a credential without administration rights.
     ErrorRule(
         "gh-protection-none",
         (404,),
@@ -314,7 +309,7 @@ RULES: tuple[ErrorRule, ...] = (
         )
         for endpoint in (GET_PROTECTION, PROTECT)
     ),
-    # Whatever the endpoint: statuses alone.
+    # Any endpoint, by status only.
     ErrorRule("gh-limit-used-up", (403,), RateLimitedError, header=("x-ratelimit-remaining", r"0\Z")),
     ErrorRule("gh-forbidden", (403,), PermissionDeniedError),
     ErrorRule("gh-legal", (451,), PermissionDeniedError),
@@ -324,7 +319,7 @@ RULES: tuple[ErrorRule, ...] = (
         UnexpectedResponseError,
         non_json=True,
         error_kwargs=with_hint(
-            "the response is not from GitHub's API; does base_url name the API, and not the web pages?"
+            "the response is not from GitHub's API; check that base_url is the API's address and not the web site's"
         ),
     ),
     ErrorRule(
@@ -339,14 +334,14 @@ RULES: tuple[ErrorRule, ...] = (
         (404, 410),
         NotFoundError,
         error_kwargs=with_hint(
-            "it does not exist, or this credential may not see it; GitHub does not tell these apart"
+            "it does not exist, or this credential may not see it; GitHub does not distinguish the two"
         ),
     ),
     ErrorRule(
         "gh-moved",
         range(300, 400),
         RepoMovedError,
-        error_kwargs=with_hint("get_repo follows to the new path; nothing was sent there"),
+        error_kwargs=with_hint("get_repo returns the new path; nothing was sent there"),
     ),
     ErrorRule("gh-computing", (202,), ProviderUnavailableError, error_kwargs=UNKNOWN),
     ErrorRule("gh-timeout", (408,), ProviderUnavailableError, error_kwargs=UNKNOWN),
@@ -357,10 +352,10 @@ RULES: tuple[ErrorRule, ...] = (
 
 
 def translate(exc: Exception) -> GitProviderError:
-    """The meaning of what a step raised. Its outcome is what is known had that been the effect step."""
+    """Map an exception of a step to an error. The error's outcome assumes that this was the effect step."""
     if isinstance(exc, StatusError):
         return refusal(exc.response)
-    if isinstance(exc, github.GithubException):  # from an auth of PyGithub's that asks for a token itself
+    if isinstance(exc, github.GithubException):  # from a PyGithub auth that requests a token itself
         headers = {str(name).lower(): str(value) for name, value in (exc.headers or {}).items()}
         return refusal(Response(status=int(exc.status), headers=headers, data=exc.data))
     if (error := transport_error(exc)) is not None:
@@ -369,7 +364,7 @@ def translate(exc: Exception) -> GitProviderError:
 
 
 def refusal(response: Response) -> GitProviderError:
-    """The meaning of a response that is not 2xx."""
+    """Map a response that is not 2xx to an error."""
     error = map_response(RULES, response, error_message(response) or f"HTTP {response.status}", retry_after)
     if not isinstance(error, RateLimitedError):
         error.retry_after = response.retry_after
@@ -384,12 +379,12 @@ def refusal(response: Response) -> GitProviderError:
 
 
 def is_retryable_read_error(error: Exception) -> bool:
-    """Whether a failed read is worth another attempt: its cause may pass, and the caller did not cause it."""
+    """Report whether a failed read is worth another attempt: its cause is transient."""
     return isinstance(error, GitProviderError) and error.retryable
 
 
 def error_message(response: Response) -> str:
-    """GitHub's message, whatever its shape: ``message``, ``error``, and every entry of ``errors``."""
+    """Return GitHub's message, which is built from ``message``, ``error`` and every entry of ``errors``."""
     if not isinstance(response.data, dict):
         return "" if re.match(r"\s*<", response.text) else response.text
     parts = [response.data.get("message"), response.data.get("error")]
@@ -399,7 +394,7 @@ def error_message(response: Response) -> str:
 
 
 def _entry_message(error: Any) -> str | None:
-    """``Repository.name: name already exists on this account``, from an entry of ``errors``."""
+    """Return the text of an entry of ``errors``, such as ``Repository.name: name already exists on this account``."""
     if not isinstance(error, dict):
         return error if isinstance(error, str) else None
     where = ".".join(str(error[key]) for key in ("resource", "field") if error.get(key))
@@ -408,7 +403,7 @@ def _entry_message(error: Any) -> str | None:
 
 
 def retry_after(response: Response) -> float | None:
-    """The seconds that GitHub asks to wait: ``Retry-After``, or the reset of a limit that is used up."""
+    """Return the seconds that GitHub asks to wait, by ``Retry-After`` or by the reset time of an exhausted limit."""
     if response.retry_after is not None:
         return response.retry_after
     reset = response.headers.get("x-ratelimit-reset", "")
@@ -418,5 +413,5 @@ def retry_after(response: Response) -> float | None:
 
 
 def facts() -> Iterator[str]:
-    """The ids of the facts that the rules rest on."""
+    """Return the ids of the facts that the rules cite."""
     return (rule.fact for rule in RULES)

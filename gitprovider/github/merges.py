@@ -34,10 +34,10 @@ class MergeCall:
         self._op = op
         self._asked = asked
         self._options = options
-        self._pull: JsonReader | None = None  # the pull request as it was read last
+        self._pull: JsonReader | None = None  # the last read of the pull request
 
     def run(self) -> MergeResult:
-        """Merge at the expected head, or at the head read just before. GitHub's own request decides whether it can."""
+        """Merge at the expected head, or at the head read just before. GitHub decides whether it can be merged."""
         op, asked = self._op, self._asked
         result = None
         if (head := asked.expected_head) is None:
@@ -58,7 +58,7 @@ class MergeCall:
         return convert.pull_request(self._pull)
 
     def _read_head(self) -> tuple[str, MergeResult | None]:
-        """The head that the pull request is at now, and the merge, if it was merged at that."""
+        """Return the pull request's current head, and the result of the merge if it is merged."""
         pull = self._read()
         assert self._pull is not None
         head = convert.sha(self._pull.object("head"))
@@ -67,11 +67,11 @@ class MergeCall:
         return head, MergeResult(sha=pull.merge_commit_sha, already_merged=True)
 
     def _send(self, head: str) -> MergeResult:
-        """Send the merge.
+        """Send the merge request.
 
         Raises:
-            HeadMovedError: the source branch is elsewhere.
-            NotMergeableError: GitHub refuses. Where its message does not say why, the pull request's state does.
+            HeadMovedError: the source branch is at another commit.
+            NotMergeableError: GitHub refuses. If its message does not say why, the pull request's state does.
         """
         body = {"sha": head, "merge_method": self._asked.method.value}
         if self._asked.message is not None:
@@ -93,12 +93,12 @@ class MergeCall:
         return self._explain_refusal(refused, head)
 
     def _explain_refusal(self, refused: GitProviderError, head: str) -> MergeResult:
-        """Read the pull request to learn what a refusal means; perhaps it is merged already."""
+        """Read the pull request to explain a refusal. Return the merge if it is merged already, otherwise raise."""
         unexplained = isinstance(refused, NotMergeableError) and refused.reason is NotMergeableReason.UNKNOWN
         try:
             pull = self._read_computed(self._asked.timeout if unexplained else 0.0)
         except Exception:
-            pull = None  # the refusal stands, if unexplained
+            pull = None  # the refusal is raised without an explanation
         if pull is None:
             raise refused
         if pull.head_sha != head:
@@ -117,7 +117,7 @@ class MergeCall:
         raise refused
 
     def _read_computed(self, timeout: float) -> PullRequest:
-        """The pull request, once GitHub has computed whether it can be merged or ``timeout`` seconds have passed."""
+        """Read the pull request until GitHub has computed whether it can be merged, or for ``timeout`` seconds."""
         deadline = PollDeadline(
             timeout, sleep=self._options.sleep, clock=self._options.clock, first=_POLL_SECONDS, longest=_POLL_SECONDS
         )
@@ -127,7 +127,7 @@ class MergeCall:
                 return pull
 
     def _reason(self) -> NotMergeableReason:
-        """Why the pull request that was read cannot be merged."""
+        """Return why the pull request cannot be merged, by its last read."""
         assert self._pull is not None
         mergeable, state = self._pull.bool_or_none("mergeable"), self._pull.str_or_none("mergeable_state")
         if self._pull.str("state") == "closed":
@@ -143,23 +143,23 @@ class MergeCall:
         )
 
     def _delete_source(self, head: str) -> None:
-        """Delete the source branch if it is in this repository and still at ``head``. A missing branch is success.
+        """Delete the source branch if it is in this repository and still at ``head``. A missing branch is a success.
 
-        The branch itself is read: a pull request's own head stays as it was merged.
+        The branch itself is read, because a merged pull request keeps the head that was merged.
 
         Raises:
-            ConflictError: it is in another repository.
-            HeadMovedError: it has moved on.
+            ConflictError: the branch is in another repository.
+            HeadMovedError: the branch has moved.
         """
         pull = self._read() if self._pull is None else convert.pull_request(self._pull)
         assert self._pull is not None
         if not convert.in_one_repo(self._pull):
-            raise ConflictError("the source branch is in another repository, and stays")
+            raise ConflictError("the source branch is in another repository and was not deleted")
         try:
-            there = self._head_of(pull.source_branch)
-            if there != head:
+            current = self._head_of(pull.source_branch)
+            if current != head:
                 raise HeadMovedError(
-                    f"the source branch has moved on to {there}, and stays", expected=head, actual=there
+                    f"the source branch has moved to {current} and was not deleted", expected=head, actual=current
                 )
             response = self._op.request("DELETE", OLD_REF, repo=self._op.repo, branch=pull.source_branch)
         except StatusError as exc:
@@ -170,9 +170,9 @@ class MergeCall:
             raise BodyError("the response does not say that the branch was deleted", response)
 
     def _is_gone(self, exc: StatusError, branch: str) -> bool:
-        """Whether a refusal means that the branch does not exist: some repositories delete merged branches.
+        """Report whether a refusal means that the branch does not exist. Some repositories delete merged branches.
 
-        GitHub may say no more than "Validation Failed"; then the branch is read.
+        If GitHub says only "Validation Failed", the branch is read.
         """
         refused = self._op.meaning(exc)
         if refused.status == 404 or refused.code == "branch-not-found":

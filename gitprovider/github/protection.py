@@ -1,8 +1,8 @@
-"""Branch protection on GitHub: the classic rule, read before it is tightened, and the rulesets beside it.
+"""Branch protection on GitHub. The classic rule is read and tightened. Rulesets are only read.
 
-PUT replaces the whole rule: a setting that is not sent is lost, and `enforce_admins: null` keeps the setting instead of
-turning it off. Therefore every key is sent with an explicit value, and what the contract does not model is carried
-over. GET has another shape than PUT.
+PUT replaces the whole rule: a setting that is not sent is lost, except that `enforce_admins: null` keeps its value.
+Therefore every key is sent with an explicit value, and settings that the contract does not model are copied from the
+current rule. The body of PUT differs from the response of GET.
 https://docs.github.com/rest/branches/branch-protection#update-branch-protection
 """
 
@@ -35,7 +35,7 @@ class ProtectionCall:
         self._asked = asked
 
     def run(self) -> BranchProtection:
-        """Tighten the branch's classic rule to the stricter of what holds and what was asked."""
+        """Set the branch's classic rule to the stricter of the current and the requested rules."""
         op, asked = self._op, self._asked
         with op.before("read protection"):
             rule, current = read_protection(op, asked.branch)
@@ -48,11 +48,13 @@ class ProtectionCall:
             op.done(asked.effect, now)
         with op.after("compare"):
             if weaker := wanted.missing_from(now):
-                raise PermissionDeniedError(f"GitHub took the rule and holds less than was asked: {', '.join(weaker)}")
+                raise PermissionDeniedError(
+                    f"GitHub accepted the rule but protects less than requested: {', '.join(weaker)}"
+                )
             if lost := dropped(body, response):
                 raise PermissionDeniedError(
-                    f"GitHub took the rule without those who could push before: {', '.join(lost)}",
-                    hint="they lack write access to the repository",
+                    f"GitHub accepted the rule but removed some who could push: {', '.join(lost)}",
+                    hint="they have no write access to the repository",
                 )
         return now
 
@@ -60,11 +62,11 @@ class ProtectionCall:
 def read_protection(
     op: RemoteOperation[GitHubClient], branch: str
 ) -> tuple[JsonReader | None, BranchProtection | None]:
-    """The branch's classic rule, and what holds: that rule's demands, or where there is none the rulesets'.
+    """Return the branch's classic rule and its protection. Without a classic rule, the rulesets give the protection.
 
     Raises:
-        ConflictError: the branch is protected by a rule that cannot be read, such as a wildcard's. A rule of the
-            branch's own would replace it.
+        ConflictError: the branch is protected by a rule that cannot be read, such as a wildcard rule. A rule for the
+            branch itself would replace it.
     """
     head = convert.head(op.read(BRANCH, repo=op.repo, branch=branch))
     if not head.protected:
@@ -76,28 +78,28 @@ def read_protection(
         except StatusError as exc:
             if op.meaning(exc).code != "not-protected":
                 raise
-    demanded = from_rulesets(JsonReader.each(op.request("GET", RULES, repo=op.repo, branch=branch)))
-    if head.classic_rule or demanded == BranchProtection.nothing():
+    protection = from_rulesets(JsonReader.each(op.request("GET", RULES, repo=op.repo, branch=branch)))
+    if head.classic_rule or protection == BranchProtection.nothing():
         raise ConflictError(
-            f"{branch} is protected by a rule that cannot be read, such as a wildcard's",
-            hint="a rule for the branch alone would replace it; look at the repository's settings",
+            f"{branch} is protected by a rule that cannot be read, such as a wildcard rule",
+            hint="a rule for this branch would replace it; check the repository's settings",
         )
-    return None, demanded
+    return None, protection
 
 
 def demands(fields: JsonReader) -> BranchProtection:
-    """What a ``branch-protection`` demands. An object that is absent is off."""
+    """Convert a ``branch-protection``. A missing object means that the setting is off."""
     reviews = fields.object_or_none("required_pull_request_reviews")
-    known: dict[str, Any] = {"require_pull_request": reviews is not None}
+    values: dict[str, Any] = {"require_pull_request": reviews is not None}
     if reviews is not None:
-        known |= {
+        values |= {
             "required_approvals": min(reviews.int_or_none("required_approving_review_count") or 0, _MOST_APPROVALS),
             "dismiss_stale_approvals": reviews.bool_or_none("dismiss_stale_reviews") or False,
             "require_code_owner_review": reviews.bool_or_none("require_code_owner_reviews") or False,
         }
     return fields.build(
         BranchProtection,
-        **known,
+        **values,
         required_checks=tuple(check["context"] for check in _checks(fields)),
         require_linear_history=_enabled(fields, "required_linear_history"),
         enforce_admins=_enabled(fields, "enforce_admins"),
@@ -107,7 +109,7 @@ def demands(fields: JsonReader) -> BranchProtection:
 
 
 def put_body(rules: BranchProtection, before: JsonReader | None) -> dict[str, Any]:
-    """The PUT that makes ``rules`` hold; ``before`` is the rule as it was read, None when there was none."""
+    """Return the body of the PUT that sets ``rules``. ``before`` is the current rule, or None if there is none."""
     return {
         "required_status_checks": _put_checks(rules, before),
         "enforce_admins": rules.enforce_admins,
@@ -121,7 +123,7 @@ def put_body(rules: BranchProtection, before: JsonReader | None) -> dict[str, An
 
 
 def dropped(body: Mapping[str, Any], fields: JsonReader) -> list[str]:
-    """Who was sent as allowed to push and is missing from the response: GitHub drops those without write access."""
+    """Return who was sent as allowed to push but is not in the response: GitHub drops those without write access."""
     sent, kept = body["restrictions"], _put_actors(fields.object_or_none("restrictions"))
     if sent is None:
         return []
@@ -129,11 +131,11 @@ def dropped(body: Mapping[str, Any], fields: JsonReader) -> list[str]:
 
 
 def from_rulesets(rules: Iterable[JsonReader]) -> BranchProtection:
-    """What the rulesets of a branch demand together, from ``GET /repos/{owner}/{repo}/rules/branches/{branch}``."""
-    demanded = BranchProtection.nothing()
+    """Convert the rules of ``GET /repos/{owner}/{repo}/rules/branches/{branch}`` to one protection."""
+    protection = BranchProtection.nothing()
     for rule in rules:
-        demanded = demanded.stricter(_ruleset_rule(rule))
-    return demanded
+        protection = protection.stricter(_ruleset_rule(rule))
+    return protection
 
 
 def _ruleset_rule(rule: JsonReader) -> BranchProtection:
@@ -167,7 +169,7 @@ def _enabled(fields: JsonReader, name: str) -> bool:
 
 
 def _checks(fields: JsonReader) -> list[dict[str, Any]]:
-    """The required checks as PUT takes them; a server older than `checks` names `contexts` alone."""
+    """Return the required checks as PUT accepts them. Older servers return only ``contexts`` and no ``checks``."""
     required = fields.object_or_none("required_status_checks")
     if required is None:
         return []
@@ -177,7 +179,7 @@ def _checks(fields: JsonReader) -> list[dict[str, Any]]:
     }
     for context in required.strs("contexts") if "contexts" in required else []:
         checks.setdefault(context, None)
-    # `app_id` left out would mean "the app that sent it last"; null in a GET means any.
+    # In PUT, a missing `app_id` means "the app that set the check last". In GET, null means any app.
     return [{"context": name, "app_id": ANY_APP if app is None else app} for name, app in checks.items()]
 
 
@@ -186,8 +188,8 @@ def _put_checks(rules: BranchProtection, before: JsonReader | None) -> dict[str,
     if required is None and not rules.required_checks:
         return None
     kept = _checks(before) if before else []
-    known = {check["context"] for check in kept}
-    added = [{"context": name, "app_id": ANY_APP} for name in rules.required_checks if name not in known]
+    names = {check["context"] for check in kept}
+    added = [{"context": name, "app_id": ANY_APP} for name in rules.required_checks if name not in names]
     return {"strict": (required.bool_or_none("strict") or False) if required else False, "checks": kept + added}
 
 
@@ -209,7 +211,7 @@ def _put_reviews(rules: BranchProtection, before: JsonReader | None) -> dict[str
 
 
 def _put_actors(actors: JsonReader | None) -> dict[str, list[str]] | None:
-    """People, teams and apps by the names that PUT takes, from the objects that GET gives."""
+    """Convert users, teams and apps from the objects of GET to the names that PUT accepts."""
     if actors is None:
         return None
     return {

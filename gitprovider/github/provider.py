@@ -1,4 +1,4 @@
-"""GitHubProvider: the contract and HostState on GitHub's REST API, through PyGithub."""
+"""GitHubProvider: the contract and HostState on GitHub's REST API, with PyGithub."""
 
 from __future__ import annotations
 
@@ -75,15 +75,15 @@ GitHubOperation = RemoteOperation[GitHubClient]
 class GitHubProvider(RemoteProvider[GitHubClient]):
     """Repositories on github.com, GitHub Enterprise Cloud or GitHub Enterprise Server.
 
-    Building one sends no request. Many threads may use it, and a fork may use it in both processes.
+    The constructor sends no request. Threads can share a provider. After a fork, both processes can use it.
 
     Args:
         auth: a token, any ``github.Auth.Auth``, or an AppInstallation.
-        base_url: the API's address, or the server's; ``/api/v3`` and a trailing slash may be left out.
+        base_url: the address of the API or of the server. ``/api/v3`` and a trailing slash may be left out.
         timeout: whole seconds to wait for a connection, and again for each part of a response.
         verify: as in ``requests``: True, or the path of a bundle of certificate authorities.
-        retry: how reads are retried; mutations never are.
-        allow_http: allow ``http://`` to other hosts than this machine.
+        retry: how reads are retried. Mutations are never retried, and neither are the reads inside a mutation.
+        allow_http: allow ``http://`` to hosts other than this machine.
         settle: seconds after which a request whose response was lost can no longer take effect.
         on_event: called with every request, retry and operation event.
 
@@ -107,7 +107,7 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
     ) -> None:
         redactor = Redactor()
         source = read_auth(auth, redactor)
-        del auth  # a traceback through here would hold it
+        del auth  # a traceback would refer to it
         if isinstance(source, str):
             refuse("auth", source)
         settings = Settings.checked(base_url, timeout=timeout, verify=verify, allow_http=allow_http)
@@ -124,11 +124,11 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
 
     @contextmanager
     def sdk(self) -> Iterator[github.Github]:
-        """Lend a PyGithub client with the settings of this provider, for what the contract does not cover.
+        """Lend a PyGithub client with this provider's settings, for requests that the contract does not cover.
 
-        The client repeats nothing and follows no redirect: both raise ``github.GithubException``. As PyGithub does, it
-        reaches only one kind of other host: those below github.com. An App's token is refreshed when the client is
-        lent, not while it is.
+        The client does not retry and does not follow redirects: it raises ``github.GithubException`` instead. Like any
+        PyGithub client, it may also send requests to other hosts below github.com. An App's token is refreshed only
+        when the client is lent.
 
         Raises:
             InvalidRequestError: under ``python -O``, which removes PyGithub's check of the hosts it sends to.
@@ -147,13 +147,13 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         return found
 
     def _list_branches(self, op: GitHubOperation) -> list[Branch]:
-        """``protected`` is what GitHub's list says, where rulesets count as well."""
+        """``protected`` is the value from GitHub's list, which also considers rulesets."""
         read = self._retried(op, "list branches")
         with op.before("list branches"):
             return op.pages(BRANCHES, convert.branch, repo=op.repo, check=_check_whole, read=read)
 
     def _create_repo(self, op: GitHubOperation, asked: CreateRepo) -> Repo:
-        """In a user's account a repository can be created only by that user's own credential."""
+        """GitHub creates a repository in a user's account only with that user's own credential."""
         owner, _, name = op.repo.partition("/")
         body: dict[str, Any] = {"name": name, "description": asked.description, "auto_init": asked.auto_init}
         with op.before("read namespace"):
@@ -166,7 +166,7 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
             op.done(asked.effect, made)
         with op.after("compare"):
             if (made.path.casefold(), made.visibility) != (op.repo.casefold(), asked.visibility):
-                raise UnexpectedResponseError(f"GitHub made {made.path!r}, {made.visibility.value}")
+                raise UnexpectedResponseError(f"GitHub created {made.path!r} ({made.visibility.value}) instead")
         return made
 
     def _create_branch(self, op: GitHubOperation, asked: CreateBranch) -> Branch:
@@ -187,7 +187,7 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         return made
 
     def _protect_branch(self, op: GitHubOperation, asked: ProtectBranch) -> BranchProtection:
-        """The branch's classic rule is tightened. Rulesets hold beside it."""
+        """The branch's classic rule is tightened. Rulesets apply in addition."""
         return ProtectionCall(op, asked).run()
 
     def _commit_files(self, op: GitHubOperation, asked: CommitFiles) -> Commit:
@@ -234,25 +234,25 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         except StatusError as exc:
             if exc.response.status != 404:
                 raise
-            return False  # the branch was just seen: the commit is missing, or has no history in common with it
+            return False  # the branch exists: the commit is missing, or has no history in common with the branch
         return compared.str("status") in ("ahead", "identical")
 
     def _commit(self, op: GitHubOperation, sha: str) -> Commit:
         return convert.commit(op.read(COMMIT, repo=op.repo, sha=sha))
 
     def _tree(self, op: GitHubOperation, sha: str) -> dict[str, TreeEntry]:
-        """A tree of more than 100,000 entries, which GitHub does not list at once, is an UnexpectedResponseError."""
+        """GitHub truncates a tree of more than 100,000 entries, which raises UnexpectedResponseError."""
         tree = convert.sha(op.read(COMMIT, repo=op.repo, sha=sha).object("tree"))
         return convert.tree(op.read(TREE, repo=op.repo, tree=tree, query={"recursive": "1"}))
 
     def _protection(self, op: GitHubOperation, branch: str) -> BranchProtection | None:
-        """The classic rule's demands, or where there is none, the rulesets'."""
+        """The protection of the classic rule, or of the rulesets if there is no classic rule."""
         return read_protection(op, branch)[1]
 
     def _find_pull_requests(
         self, op: GitHubOperation, source: str, target: str, state: PullRequestState | None
     ) -> list[PullRequest]:
-        """GitHub ignores a filter that it does not like, so each pull request is compared with what was asked."""
+        """GitHub ignores filters that it does not accept, so each pull request is compared with the arguments."""
         query = {
             "head": f"{op.repo.partition('/')[0]}:{source}",
             "base": target,
@@ -271,15 +271,15 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
     def _get_pull_request(self, op: GitHubOperation, number: int) -> PullRequest:
         return convert.pull_request(op.read(PULL, repo=op.repo, number=number))
 
-    # What the operations share
+    # Shared by the operations
 
     def _check_path(self, repo: str) -> None:
         super()._check_path(repo)
         if repo.count("/") != 1:
-            refuse("repo", f"is {repo!r}; on GitHub it is an owner and a name, such as acme/widgets")
+            refuse("repo", f"is {repo!r}; on GitHub it has an owner and a name, such as acme/widgets")
 
     def _check(self, repo: str, asked: Mutation[Any]) -> None:
-        """GitHub changes other names of a new repository quietly."""
+        """Refuse a new repository's name that GitHub would silently change."""
         if isinstance(asked, CreateRepo) and not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", repo.partition("/")[2]):
             refuse("repo", f"is {repo!r}; a name on GitHub has up to 100 of A-Z, a-z, 0-9, '.', '_' and '-'")
 
@@ -308,7 +308,7 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
             return self._moved_repo(op, exc.response)
 
     def _moved_repo(self, op: GitHubOperation, response: Response) -> Repo:
-        """The repository that a redirect leads to, read by its id: a Location is no address to send a token to."""
+        """Read the repository that a redirect points to, by its id. No token is sent to the address in a Location."""
         location = response.headers.get("location", "")
         found = re.search(r"/repositories/(\d{1,18})(?=[/?]|\Z)", location)
         if found is None or origin(location) != origin(self._url):
@@ -316,17 +316,17 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         return convert.repo(op.read(REPO_BY_ID, id=found[1]))
 
     def _place(self, op: GitHubOperation, owner: str, visibility: Visibility) -> tuple[str, dict[str, Any]]:
-        """The endpoint that creates a repository of ``owner``, and how it takes the visibility."""
+        """Return the endpoint that creates a repository of ``owner``, and the fields that set the visibility there."""
         private = {"private": visibility is not Visibility.PUBLIC}
         if owner.casefold() != self._credential.login(op).casefold():
             return ORG_REPOS, private | {"visibility": visibility.value}
         if visibility is Visibility.INTERNAL:
-            refuse("visibility", "is internal, which only an organization's repositories can be")
+            refuse("visibility", "is internal, which is only possible for an organization's repositories")
         return USER_REPOS, private
 
 
 def _with_existing(error: GitProviderError, read: Callable[[], Any]) -> GitProviderError:
-    """The error, with what has the name already where it can be read."""
+    """Set ``existing`` of an AlreadyExistsError, if it can be read, and return the error."""
     if isinstance(error, AlreadyExistsError):
         with suppress(Exception):
             error.existing = read()
@@ -336,7 +336,9 @@ def _with_existing(error: GitProviderError, read: Callable[[], Any]) -> GitProvi
 def _check_whole(response: Response) -> None:
     if response.headers.get("x-github-sso", "").startswith("partial-results"):
         raise PermissionDeniedError(
-            "GitHub left out what single sign-on protects", status=response.status, hint="authorize the token for it"
+            "GitHub left out results that single sign-on protects",
+            status=response.status,
+            hint="authorize the token for single sign-on",
         )
 
 
@@ -347,11 +349,11 @@ def _add_labels(op: GitHubOperation, number: int, labels: Sequence[str]) -> None
 
 def _request_reviews(op: GitHubOperation, number: int, reviewers: Sequence[str]) -> None:
     response = op.request("POST", REVIEWERS, repo=op.repo, number=number, body={"reviewers": list(reviewers)})
-    there = [user.str("login") for user in JsonReader(response).objects("requested_reviewers")]
-    _check_all("reviewer", reviewers, there, response)
+    requested = [user.str("login") for user in JsonReader(response).objects("requested_reviewers")]
+    _check_all("reviewer", reviewers, requested, response)
 
 
-def _check_all(what: str, asked: Sequence[str], there: Sequence[str], response: Response) -> None:
-    present = {name.casefold() for name in there}
+def _check_all(what: str, asked: Sequence[str], returned: Sequence[str], response: Response) -> None:
+    present = {name.casefold() for name in returned}
     if missing := [name for name in asked if name.casefold() not in present]:
         raise BodyError(f"GitHub left out the {what} {', '.join(missing)}", response)

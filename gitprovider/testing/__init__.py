@@ -1,6 +1,6 @@
-"""The contract as tests, for whoever writes a provider.
+"""The contract as a test suite, for authors of providers.
 
-Install ``gitprovider[testing]``, build a rig for your host, and subclass the suite::
+Install ``gitprovider[testing]``, write a rig for your host, and subclass the suite::
 
     # test_contract.py
     import pytest
@@ -17,14 +17,14 @@ Install ``gitprovider[testing]``, build a rig for your host, and subclass the su
             with MyRig(tmp_path) as rig:
                 yield rig
 
-:class:`Rig` is a Protocol: its docstrings say what each verb has to bring about. Anything that can set your host's
-state will do: its command line, its database, a fake of it. The suite asserts the public contract alone
-(``gitprovider.contract`` is the specification) and names no host. Which options your host has, ``rig.supports`` says;
-of the others it is asserted that they are an UnsupportedOptionError before any request.
+:class:`Rig` is a Protocol. Its docstrings say what each method must do. A rig may use anything that can set your host's
+state: its command line, its database or a fake server. The suite asserts only the public contract, which
+``gitprovider.contract`` specifies, and depends on no host. ``rig.supports`` says which options your host has. For all
+other options, the suite asserts an UnsupportedOptionError before any request.
 
-A case cannot be redefined (TypeError). What your provider does not hold to yet is a gap, declared by the case's name
-with a reason: a strict expected failure, so that it cannot stay declared when it no longer is one. Every repository has
-a path of its own, so that one rig may serve a whole class, and cases may run in parallel.
+A case cannot be redefined (TypeError). If your provider does not pass a case yet, declare a gap: the case's name and a
+reason. A gap is a strict expected failure, so it must be removed once the case passes. Every repository has its own
+path. One rig can therefore serve a whole class, and cases can run in parallel.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ try:
 except ImportError as exc:
     raise missing_extra("testing", exc) from None
 
-# Before any import of the cases, so that a failing assert shows its values.
+# Before the cases are imported, so that a failed assert shows its values.
 pytest.register_assert_rewrite(*(module.name for module in iter_modules(__path__, f"{__name__}.")))
 
 from gitprovider.testing.rig import CommitView, File, PullRequestView, Rig  # noqa: E402  registered first

@@ -1,4 +1,4 @@
-"""Assertions that the cases share. Their failures say what was called, what came of it, and what the contract asks."""
+"""Assertions for the cases. A failure shows the call, its result, and what the contract requires."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ _short.maxlevel = 3
 
 
 def shown(call: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]) -> str:
-    """A call as a reader would write it, long values cut."""
+    """Return a call as source text, with long values shortened."""
     given = [_short.repr(a) for a in args] + [f"{k}={_short.repr(v)}" for k, v in kwargs.items()]
     return f"{getattr(call, '__name__', call)}({', '.join(given)})"
 
 
 def raised(kind: type[_E], call: Callable[_P, object], *args: _P.args, **kwargs: _P.kwargs) -> _E:
-    """``call`` raises ``kind``, well-formed, with whatever outcome."""
+    """Assert that ``call`` raises a well-formed ``kind`` with any outcome, and return the error."""
     __tracebackhide__ = True
     try:
-        came = f"returned {_short.repr(call(*args, **kwargs))}"
+        result = f"returned {_short.repr(call(*args, **kwargs))}"
     except kind as error:
         _check_form(error, getattr(call, "__name__", ""), shown(call, args, kwargs))
         return error
     except GitProviderError as other:
-        came = f"raised {other!r}"
-    pytest.fail(f"{shown(call, args, kwargs)} {came}; the contract asks for {kind.__name__}")
+        result = f"raised {other!r}"
+    pytest.fail(f"{shown(call, args, kwargs)} {result}; the contract requires {kind.__name__}")
 
 
 def attempt(call: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T | GitProviderError:
-    """What ``call`` returns, or the well-formed error that it raises."""
+    """Return the result of ``call``, or the well-formed error that it raises."""
     try:
         return call(*args, **kwargs)
     except GitProviderError as error:
@@ -52,20 +52,20 @@ def attempt(call: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T |
 
 
 def refused(kind: type[_E], call: Callable[_P, object], *args: _P.args, **kwargs: _P.kwargs) -> _E:
-    """``call`` raises ``kind`` and says that nothing was applied."""
+    """Assert that ``call`` raises ``kind`` with the outcome NOT_APPLIED, and return the error."""
     __tracebackhide__ = True
     error = raised(kind, call, *args, **kwargs)
     assert error.outcome is Outcome.NOT_APPLIED, f"{shown(call, args, kwargs)}: a refusal applies nothing"
-    assert error.completed == (), "nothing was applied, and yet steps are said to be completed"
+    assert error.completed == (), "nothing was applied, but `completed` has steps"
     return error
 
 
 def halfway(call: Callable[_P, object], *args: _P.args, **kwargs: _P.kwargs) -> GitProviderError:
-    """``call`` raises an error that says: the effect is there, and a later step failed."""
+    """Assert that ``call`` raises an error with the outcome PARTIAL, and return the error."""
     __tracebackhide__ = True
     error = raised(GitProviderError, call, *args, **kwargs)
     assert error.outcome is Outcome.PARTIAL, f"{error!r}: the effect step was done, so the outcome is PARTIAL"
-    assert error.completed, "PARTIAL, and nothing in `completed`"
+    assert error.completed, "the outcome is PARTIAL, but `completed` is empty"
     assert not error.retryable, "PARTIAL is never safe to repeat"
     return error
 
@@ -73,7 +73,7 @@ def halfway(call: Callable[_P, object], *args: _P.args, **kwargs: _P.kwargs) -> 
 def invalid(
     rig: Rig, argument: str | tuple[str, ...], call: Callable[_P, object], *args: _P.args, **kwargs: _P.kwargs
 ) -> None:
-    """``call`` raises InvalidRequestError for ``argument`` before any request."""
+    """Assert that ``call`` raises InvalidRequestError for ``argument`` before any request."""
     __tracebackhide__ = True
     with nothing_sent(rig):
         error = refused(InvalidRequestError, call, *args, **kwargs)
@@ -81,11 +81,11 @@ def invalid(
     assert error.argument in allowed, (
         f"{shown(call, args, kwargs)}: the error names the argument {error.argument!r}; it should be {argument!r}"
     )
-    assert not error.retryable, "a wrong argument does not mend by itself"
+    assert not error.retryable, "repeating a call with a wrong argument does not help"
 
 
 def unsupported(rig: Rig, option: str, call: Callable[_P, object], *args: _P.args, **kwargs: _P.kwargs) -> None:
-    """``call`` raises UnsupportedOptionError for ``option`` before any request."""
+    """Assert that ``call`` raises UnsupportedOptionError for ``option`` before any request."""
     __tracebackhide__ = True
     with nothing_sent(rig):
         error = refused(UnsupportedOptionError, call, *args, **kwargs)
@@ -93,7 +93,7 @@ def unsupported(rig: Rig, option: str, call: Callable[_P, object], *args: _P.arg
 
 
 def same_bytes(found: bytes, wanted: bytes) -> None:
-    """Megabytes are equal. A failure names the first difference: a diff of them would take pytest hours."""
+    """Assert that large contents are equal. A failure names the first difference: pytest's diff would take hours."""
     if found == wanted:
         return
     at = next((i for i, (one, other) in enumerate(zip(found, wanted, strict=False)) if one != other), None)
@@ -103,26 +103,26 @@ def same_bytes(found: bytes, wanted: bytes) -> None:
 
 @contextmanager
 def nothing_sent(rig: Rig) -> Iterator[None]:
-    """Within the block the provider sends no request at all."""
+    """Assert that the provider sends no request in the block."""
     before = rig.requests_seen()
     yield
     sent = rig.requests_seen() - before
-    assert sent == 0, f"{sent} request(s) were sent; this must be found before any"
+    assert sent == 0, f"{sent} request(s) were sent; this must be refused before any request"
 
 
 @contextmanager
 def mutations(rig: Rig, *, at_most: int, at_least: int = 0) -> Iterator[None]:
-    """Within the block the provider sends so many mutations."""
+    """Assert that the provider sends between ``at_least`` and ``at_most`` mutations in the block."""
     before = rig.mutations_seen()
     yield
     sent = rig.mutations_seen() - before
     assert at_least <= sent <= at_most, (
-        f"{sent} mutation(s) were sent; from {at_least} to {at_most} were due, since a mutation is sent once"
+        f"{sent} mutation(s) were sent; expected {at_least} to {at_most}, because a mutation is sent once"
     )
 
 
 def eventually(read: Callable[[], _T], *, seconds: float = 10.0) -> _T:
-    """``read`` again until it gives something true: what the contract lets a host do moments later."""
+    """Call ``read`` until it returns a true value, for effects that the contract allows to appear moments later."""
     give_up = time.monotonic() + seconds
     while not (value := read()) and time.monotonic() < give_up:
         time.sleep(0.1)

@@ -60,7 +60,7 @@ class CommitFilesCases:
     """commit_files: contents, modes and what a commit is."""
 
     def test_commit_files_a_commit_adds_a_file(self, rig: Rig) -> None:
-        """The branch moves by one commit on top of its old head; the value describes that commit."""
+        """The branch moves by one commit on its old head, and the value is that commit."""
         repo = rig.given_repo({"old.txt": b"old\n"})
         before = rig.branches(repo)["main"]
 
@@ -77,7 +77,7 @@ class CommitFilesCases:
         assert history[0].message == "Add new.txt"
 
     def test_commit_files_a_put_replaces_what_is_there(self, rig: Rig) -> None:
-        """PutFile is an upsert."""
+        """PutFile creates or replaces a file."""
         repo = rig.given_repo({"a.txt": b"old\n", "b.txt": b"b\n"})
 
         rig.provider.commit_files(repo, "main", [PutFile(path="a.txt", content="new\n")], message="Replace")
@@ -86,7 +86,7 @@ class CommitFilesCases:
 
     @pytest.mark.parametrize("content", _CONTENTS.values(), ids=_CONTENTS.keys())
     def test_commit_files_content_is_written_byte_for_byte(self, rig: Rig, content: bytes) -> None:
-        """Nothing is decoded, normalised, trimmed or completed, for a new file and for a replaced one."""
+        """No content is decoded, normalised, trimmed or completed, in a new file or a replaced one."""
         repo = rig.given_repo({"old": b"other"})
 
         rig.provider.commit_files(
@@ -99,7 +99,7 @@ class CommitFilesCases:
         assert rig.files(repo, "main") == {"new": File(content), "old": File(content)}
 
     def test_commit_files_git_attributes_change_no_bytes(self, rig: Rig) -> None:
-        """A repository's own rules for line ends are for work trees; blobs stay as given."""
+        """A repository's line-ending rules apply to work trees; blobs are written unchanged."""
         repo = rig.given_repo({".gitattributes": b"* text=auto eol=crlf\n*.lf text eol=lf\n"})
 
         rig.provider.commit_files(
@@ -114,7 +114,7 @@ class CommitFilesCases:
         assert files["b.lf"].content == b"a\r\nb\r\n"
 
     def test_commit_files_a_str_is_written_as_utf_8(self, rig: Rig) -> None:
-        """And its line ends are left as they are."""
+        """A str is encoded as UTF-8, and its line endings are kept."""
         repo = rig.given_repo()
 
         rig.provider.commit_files(repo, "main", [PutFile(path="a", content="grüße\r\n\U0001f680")], message="Write")
@@ -122,7 +122,7 @@ class CommitFilesCases:
         assert rig.files(repo, "main")["a"] == File("grüße\r\n\U0001f680".encode())
 
     def test_commit_files_a_path_is_read_at_the_call(self, rig: Rig, tmp_path: Path) -> None:
-        """Content given as a path is what the file holds when the call is made."""
+        """A file given by path is read when the call is made."""
         repo = rig.given_repo()
         source = tmp_path / "source.bin"
         source.write_bytes(b"before")
@@ -135,7 +135,7 @@ class CommitFilesCases:
 
     @pytest.mark.parametrize("path", _PATHS)
     def test_commit_files_any_sane_path_is_written_as_it_is(self, rig: Rig, path: str) -> None:
-        """A path is put, moved and deleted under exactly its own name."""
+        """A path is put, moved and deleted under exactly its name."""
         repo = rig.given_repo({"keep": b"keep"})
 
         rig.provider.commit_files(repo, "main", [PutFile(path=path, content="1")], message="Put")
@@ -146,7 +146,7 @@ class CommitFilesCases:
         assert set(rig.files(repo, "main")) == {"keep"}
 
     def test_commit_files_a_large_binary_file(self, rig: Rig) -> None:
-        """5 MB that no text encoding fits."""
+        """A file of 5 MB that is not text is written."""
         repo = rig.given_repo()
         content = (bytes(range(256)) * 20_000)[:5_000_000]
 
@@ -155,7 +155,7 @@ class CommitFilesCases:
         same_bytes(rig.files(repo, "main")["large.bin"].content, content)
 
     def test_commit_files_many_files_are_one_commit(self, rig: Rig) -> None:
-        """300 files, text and binary, executable and not, arrive together."""
+        """300 files, text and binary, executable and not, are one commit."""
         repo = rig.given_repo({"old.txt": b"old\n"})
         before = rig.branches(repo)["main"]
         wanted = {
@@ -180,7 +180,7 @@ class CommitFilesCases:
         assert rig.files(repo, "main") == {"old.txt": File(b"old\n"), **wanted}
 
     def test_commit_files_many_deletes_and_moves_are_one_commit(self, rig: Rig) -> None:
-        """120 moves and 120 deletes are looked up and applied together."""
+        """120 moves and 120 deletes are one commit."""
         repo = rig.given_repo({f"d/{i:03}": b"%d" % i for i in range(250)})
         changes: list[FileChange] = [MoveFile(path=f"d/{i:03}", to=f"moved/{i:03}") for i in range(120)]
         changes += [DeleteFile(path=f"d/{i:03}") for i in range(120, 240)]
@@ -194,7 +194,7 @@ class CommitFilesCases:
         assert len(rig.history(repo, "main")) == 2
 
     def test_commit_files_every_kind_of_change_in_one_commit(self, rig: Rig) -> None:
-        """Put, replace, delete and move happen at once, and nothing else is touched."""
+        """A put, a replacement, a delete and a move are one commit, and other files are unchanged."""
         repo = rig.given_repo({"a": b"a", "b": b"b", "c": b"c", "d/e": b"e"})
         before = rig.branches(repo)["main"]
 
@@ -219,7 +219,7 @@ class CommitFilesCases:
         assert value.parent == before
 
     def test_commit_files_an_executable_bit_is_set_and_taken(self, rig: Rig) -> None:
-        """True makes 100755 and False 100644, for new files, for replaced ones, and where only the mode changes."""
+        """True sets 100755 and False 100644, for new files, replaced files, and if only the mode changes."""
         repo = rig.given_repo({"on": b"on", "off": File(b"off", "100755"), "same": b"same"})
         if not rig.supports("commit_files.executable"):
             change = PutFile(path="a", content="a", executable=True)
@@ -249,7 +249,7 @@ class CommitFilesCases:
         }
 
     def test_commit_files_an_executable_bit_is_kept(self, rig: Rig) -> None:
-        """None keeps the mode that a file has; a new file is not executable."""
+        """None keeps a file's mode, and a new file is not executable."""
         repo = rig.given_repo({"run": File(b"old", "100755"), "text": b"old"})
 
         rig.provider.commit_files(
@@ -263,7 +263,7 @@ class CommitFilesCases:
         assert modes == {"run": "100755", "text": "100644", "fresh": "100644"}
 
     def test_commit_files_a_move_keeps_content_and_mode(self, rig: Rig) -> None:
-        """Also of a binary and of an executable file."""
+        """A move keeps the content and mode of a binary, executable file."""
         repo = rig.given_repo({"run": File(b"\0\xff\r\n", "100755"), "keep": b"keep"})
 
         rig.provider.commit_files(repo, "main", [MoveFile(path="run", to="bin/run")], message="Move")
@@ -271,7 +271,7 @@ class CommitFilesCases:
         assert rig.files(repo, "main") == {"bin/run": File(b"\0\xff\r\n", "100755"), "keep": File(b"keep")}
 
     def test_commit_files_a_delete_takes_the_last_file_of_a_directory(self, rig: Rig) -> None:
-        """Git keeps no empty directory; its siblings stay."""
+        """An empty directory disappears, and its siblings stay."""
         repo = rig.given_repo({"d/e/f": b"f", "d/g": b"g"})
 
         rig.provider.commit_files(repo, "main", [DeleteFile(path="d/e/f")], message="Delete")
@@ -279,7 +279,7 @@ class CommitFilesCases:
         assert rig.files(repo, "main") == {"d/g": File(b"g")}
 
     def test_commit_files_the_same_change_twice_is_one_commit(self, rig: Rig) -> None:
-        """Changes that change nothing return the head, without an empty commit."""
+        """Changes without effect return the head and make no empty commit."""
         repo = rig.given_repo({"run": File(b"run", "100755")})
         change = [PutFile(path="a.txt", content="a\n"), PutFile(path="run", content="run")]
         first = rig.provider.commit_files(repo, "main", change, message="Once")
@@ -292,7 +292,7 @@ class CommitFilesCases:
         assert len(rig.history(repo, "main")) == 2
 
     def test_commit_files_what_is_there_already_is_no_commit(self, rig: Rig) -> None:
-        """Content and mode that a file has are no change, whoever wrote them; the value is the head."""
+        """Writing a file's current content and mode makes no commit, and the value is the head."""
         repo = rig.given_repo({"run": File(b"run", "100755"), "text": b"a\r\n", "bin": b"\0\xff", "empty": b""})
         head = rig.branches(repo)["main"]
 
@@ -312,7 +312,7 @@ class CommitFilesCases:
         assert rig.branches(repo)["main"] == head
 
     def test_commit_files_a_message_is_kept(self, rig: Rig) -> None:
-        """Subject, body and any script; line ends at its end are Git's."""
+        """The subject, the body and any script are kept. Git may change trailing newlines."""
         repo = rig.given_repo()
         message = "Betreff: grüße \U0001f680 #1 @octocat\n\nBody, line one\n  indented\n\n* list"
 
@@ -322,7 +322,7 @@ class CommitFilesCases:
         assert rig.history(repo, "main")[0].message == message
 
     def test_commit_files_an_author_is_written(self, rig: Rig) -> None:
-        """Name and address are those given."""
+        """The commit has the given name and email address."""
         repo = rig.given_repo()
         author = Author(name="Zoë Müller", email="zoe@example.org")
         changes = [PutFile(path="a", content="a")]
@@ -346,7 +346,7 @@ class CommitFilesCases:
 
     @pytest.mark.parametrize("branch", ["feature/login", "a%2Fb#1", "grüße/\U0001f680", "a+b&c=d"])
     def test_commit_files_any_branch_is_committed_to(self, rig: Rig, branch: str) -> None:
-        """And no other one moves."""
+        """The named branch moves, and no other branch does."""
         repo = rig.given_repo()
         rig.given_branch(repo, branch)
         before = rig.branches(repo)
@@ -357,7 +357,7 @@ class CommitFilesCases:
         assert value.branch == branch
 
     def test_commit_files_a_branch_is_told_from_one_that_begins_alike(self, rig: Rig) -> None:
-        """``rel`` is committed to where ``rel-1`` exists too, and a beginning alone is not found."""
+        """``rel`` is distinguished from ``rel-1``, and the prefix ``re`` is not found."""
         repo = rig.given_repo()
         rig.given_branches(repo, ["rel", "rel-1", "release"])
         before = rig.branches(repo)
@@ -370,10 +370,10 @@ class CommitFilesCases:
 
 
 class CommitFilesHeadCases:
-    """commit_files: which head a commit is built on."""
+    """commit_files: the head that a commit is based on."""
 
     def test_commit_files_the_expected_head_is_honoured(self, rig: Rig) -> None:
-        """A branch that is where it was expected moves; the sha may be in upper case."""
+        """A branch at the expected head moves. The sha may be in upper case."""
         repo = rig.given_repo()
         head = rig.branches(repo)["main"]
 
@@ -384,7 +384,7 @@ class CommitFilesHeadCases:
         assert value.parent == head
 
     def test_commit_files_another_head_than_expected_is_refused(self, rig: Rig) -> None:
-        """HeadMovedError says what was expected and what is there; the branch stays."""
+        """HeadMovedError has the expected and the actual head, and the branch does not move."""
         repo = rig.given_repo()
         stale = rig.branches(repo)["main"]
         head = rig.given_commit(repo, "main", {"other": b"other"})
@@ -404,7 +404,7 @@ class CommitFilesHeadCases:
         assert rig.branches(repo)["main"] == head
 
     def test_commit_files_another_head_is_refused_also_for_changes_that_change_nothing(self, rig: Rig) -> None:
-        """What is expected is checked before what is to be done."""
+        """The expected head is checked even if the changes have no effect."""
         repo = rig.given_repo({"a": b"a"})
         stale = rig.branches(repo)["main"]
         rig.given_commit(repo, "main", {"other": b"other"})
@@ -420,7 +420,7 @@ class CommitFilesHeadCases:
         )
 
     def test_commit_files_an_unknown_expected_head_is_refused(self, rig: Rig) -> None:
-        """A sha that is no commit here is not where the branch is."""
+        """The sha of an unknown commit is not the branch's head."""
         repo = rig.given_repo()
         before = rig.branches(repo)
 
@@ -438,7 +438,7 @@ class CommitFilesHeadCases:
 
     @pytest.mark.parametrize("pinned", [False, True], ids=["free", "pinned"])
     def test_commit_files_a_commit_made_meanwhile_is_never_lost(self, rig: Rig, pinned: bool) -> None:
-        """The branch is never forced: the other's commit stays, whether this one lands on it or is refused."""
+        """The branch is never forced: a concurrent commit stays, whether this one follows it or is refused."""
         repo = rig.given_repo()
         head = rig.branches(repo)["main"]
         rig.on_next_mutation(lambda: rig.given_commit(repo, "main", {"theirs": b"theirs"}))
@@ -455,14 +455,14 @@ class CommitFilesHeadCases:
 
         landed = True
         if isinstance(result, GitProviderError):
-            assert isinstance(result, HeadMovedError), f"a commit lands or the head has moved, not {result!r}"
+            assert isinstance(result, HeadMovedError), f"expected a commit or HeadMovedError, not {result!r}"
             landed = result.outcome is Outcome.PARTIAL
         files = rig.files(repo, "main")
-        assert "theirs" in files, "the commit that was made meanwhile is gone from the branch"
+        assert "theirs" in files, "the concurrent commit is no longer on the branch"
         assert ("ours" in files) == landed, "the outcome does not say what happened"
 
     def test_commit_files_a_pinned_commit_on_a_moved_branch_is_told(self, rig: Rig) -> None:
-        """With expected_head, success means that the commit stands on that very head."""
+        """With expected_head, the call succeeds only if the commit's parent is that head."""
         repo = rig.given_repo()
         head = rig.branches(repo)["main"]
         rig.on_next_mutation(lambda: rig.given_commit(repo, "main", {"theirs": b"theirs"}))
@@ -479,7 +479,7 @@ class CommitFilesHeadCases:
 
 
 class CommitFilesRefusedCases:
-    """commit_files: what is refused."""
+    """commit_files: refused calls."""
 
     @pytest.mark.parametrize(
         "changes",
@@ -523,7 +523,7 @@ class CommitFilesRefusedCases:
     def test_commit_files_changes_that_do_not_fit_the_tree_are_refused(
         self, rig: Rig, changes: list[FileChange]
     ) -> None:
-        """All or nothing: one change that does not fit refuses them all, and the branch stays."""
+        """One change that does not fit the tree refuses the whole call, and the branch does not move."""
         repo = rig.given_repo(
             {
                 "file": b"file",
@@ -561,7 +561,7 @@ class CommitFilesRefusedCases:
     def test_commit_files_what_goes_makes_room_for_what_comes(
         self, rig: Rig, changes: list[FileChange], left: set[str]
     ) -> None:
-        """The tree that comes of all changes together is what counts, in whatever order they are given."""
+        """Only the resulting tree counts, whatever the order of the changes."""
         repo = rig.given_repo({"file": b"file", "other": b"other", "dir/inside": b"inside"})
 
         rig.provider.commit_files(repo, "main", changes, message="Make room")
@@ -569,7 +569,7 @@ class CommitFilesRefusedCases:
         assert set(rig.files(repo, "main")) == left
 
     def test_commit_files_links_and_submodules_elsewhere_are_kept(self, rig: Rig) -> None:
-        """What is not touched stays as it is."""
+        """Links and submodules at other paths are unchanged."""
         repo = rig.given_repo({"link": File(b"a", "120000"), "module": File(SHA_LIKE.encode(), "160000"), "a": b"a"})
 
         rig.provider.commit_files(repo, "main", [PutFile(path="a", content="b")], message="Change a")
@@ -590,7 +590,7 @@ class CommitFilesRefusedCases:
         ],
     )
     def test_commit_files_a_path_is_touched_once(self, rig: Rig, changes: list[FileChange]) -> None:
-        """Two changes at one path have no order; they are refused before any request."""
+        """Two changes at one path have no defined order and are refused before any request."""
         repo = rig.given_repo({"file": b"file", "other": b"other"})
 
         invalid(
@@ -614,7 +614,7 @@ class CommitFilesRefusedCases:
         assert rig.branches(repo) == before
 
     def test_commit_files_wrong_changes_are_refused_before_any_request(self, rig: Rig) -> None:
-        """At least one change, each of the three kinds, in a sequence."""
+        """The changes must be a non-empty sequence of the three kinds of change."""
         repo = rig.given_repo()
         put = PutFile(path="a", content="a")
         wrong: list[Any] = [[], (), None, put, "a", ["a"], [None], [put, {"path": "b"}], {"a": "b"}, 3]
@@ -623,7 +623,7 @@ class CommitFilesRefusedCases:
             invalid(rig, "changes", rig.provider.commit_files, repo, "main", bad, message="Wrong")
 
     def test_commit_files_more_than_a_call_holds_is_refused_before_any_request(self, rig: Rig) -> None:
-        """50 MB a call: three files of 20 MB are too much together."""
+        """Three files of 20 MB exceed the limit of 50 MB per call."""
         repo = rig.given_repo()
         content = b"x" * 20_000_000
         changes = [PutFile(path=f"{i}.bin", content=content) for i in range(3)]
@@ -633,7 +633,7 @@ class CommitFilesRefusedCases:
     def test_commit_files_a_source_that_cannot_be_read_is_refused_before_any_request(
         self, rig: Rig, tmp_path: Path
     ) -> None:
-        """A missing file and a directory are found before the host hears of the call."""
+        """A missing file and a directory are refused before any request."""
         repo = rig.given_repo()
 
         for source in (tmp_path / "missing", tmp_path):
@@ -641,7 +641,7 @@ class CommitFilesRefusedCases:
             invalid(rig, ("content", "changes"), rig.provider.commit_files, repo, "main", changes, message="Unreadable")
 
     def test_commit_files_wrong_arguments_are_refused_before_any_request(self, rig: Rig) -> None:
-        """Each names its argument."""
+        """Each error names its argument."""
         repo = rig.given_repo()
         changes = [PutFile(path="a", content="a")]
         messages: list[Any] = ["", "  ", "\n", None, 3, b"bytes", "nul\0", "\udc80"]
@@ -659,7 +659,7 @@ class CommitFilesRefusedCases:
             )
 
     def test_commit_files_an_unknown_branch_is_not_found_and_not_made(self, rig: Rig) -> None:
-        """In a repository with commits a branch is made by create_branch alone."""
+        """In a repository with commits, commit_files does not create a branch."""
         repo = rig.given_repo()
         before = rig.branches(repo)
 
@@ -675,7 +675,7 @@ class CommitFilesRefusedCases:
         assert rig.branches(repo) == before
 
     def test_commit_files_a_protected_branch_takes_no_direct_commit(self, rig: Rig) -> None:
-        """Where pull requests are required the branch stays where it was."""
+        """A branch that requires pull requests refuses a direct commit and does not move."""
         repo = rig.given_repo()
         rules = BranchProtection(enforce_admins=rig.supports("protect_branch.enforce_admins"))
         rig.given_protection(repo, "main", rules)
@@ -693,7 +693,7 @@ class CommitFilesRefusedCases:
         assert rig.branches(repo) == before
 
     def test_commit_files_a_refused_commit_is_sent_once(self, rig: Rig) -> None:
-        """What the host does not admit is not tried again."""
+        """A commit that the host refuses is not sent again."""
         repo = rig.given_repo()
         rig.given_branch(repo, "develop")
         changes = [PutFile(path="a", content="a")]
@@ -711,7 +711,7 @@ class FirstCommitCases:
     """commit_files in an empty repository."""
 
     def test_commit_files_the_first_commit_of_one_file(self, rig: Rig) -> None:
-        """It has no parent and makes the default branch."""
+        """The first commit has no parent and creates the default branch."""
         repo = rig.given_empty_repo()
 
         value = rig.provider.commit_files(
@@ -725,7 +725,7 @@ class FirstCommitCases:
         assert [c.parents for c in rig.history(repo, "main")] == [()]
 
     def test_commit_files_the_first_commit_of_several_files(self, rig: Rig) -> None:
-        """Text, binary, executable and empty files all arrive; the value is the branch's head."""
+        """Text, binary, executable and empty files are written, and the value is the branch's head."""
         repo = rig.given_empty_repo()
         wanted = {
             "README.md": File(b"# Widgets\n"),
@@ -752,7 +752,7 @@ class FirstCommitCases:
         ids=["empty", "binary", "executable"],
     )
     def test_commit_files_the_first_file_may_be_of_any_kind(self, rig: Rig, file: File) -> None:
-        """An empty, a binary or an executable file alone begins a repository."""
+        """An empty, a binary or an executable file can be the only file of the first commit."""
         repo = rig.given_empty_repo()
 
         value = rig.provider.commit_files(
@@ -763,7 +763,7 @@ class FirstCommitCases:
         assert rig.branches(repo) == {"main": value.sha}
 
     def test_commit_files_the_first_commit_of_many_files(self, rig: Rig) -> None:
-        """A whole directory of 300 files can begin a repository."""
+        """A first commit can have 300 files."""
         repo = rig.given_empty_repo()
         wanted = {f"d{i % 5}/{i:03}": File(b"%d\n" % i) for i in range(300)}
 
@@ -774,7 +774,7 @@ class FirstCommitCases:
         assert rig.files(repo, "main") == wanted
 
     def test_commit_files_the_second_commit_stands_on_the_first(self, rig: Rig) -> None:
-        """Once begun, a repository is like any other."""
+        """The second commit has the first one as its parent."""
         repo = rig.given_empty_repo()
         first = rig.provider.commit_files(repo, "main", [PutFile(path="a", content="a")], message="First")
 
@@ -784,7 +784,7 @@ class FirstCommitCases:
         assert set(rig.files(repo, "main")) == {"a", "b"}
 
     def test_commit_files_a_created_repository_takes_its_first_commit(self, rig: Rig) -> None:
-        """On the branch that create_repo named as the default."""
+        """The first commit goes to the default branch that create_repo returned."""
         made = rig.provider.create_repo(rig.fresh_path())
 
         value = rig.provider.commit_files(
@@ -794,7 +794,7 @@ class FirstCommitCases:
         assert rig.branches(made.path) == {made.default_branch: value.sha}
 
     def test_commit_files_only_the_default_branch_can_begin(self, rig: Rig) -> None:
-        """A first commit on another branch would leave the default one missing."""
+        """A first commit on another branch is refused, because the default branch would be missing."""
         repo = rig.given_empty_repo()
 
         refused(
@@ -810,7 +810,7 @@ class FirstCommitCases:
 
     @pytest.mark.parametrize("change", [DeleteFile(path="a"), MoveFile(path="a", to="b")], ids=["delete", "move"])
     def test_commit_files_there_is_nothing_to_delete_or_move(self, rig: Rig, change: FileChange) -> None:
-        """An empty repository takes PutFile alone."""
+        """An empty repository accepts only PutFile."""
         repo = rig.given_empty_repo()
         changes = [PutFile(path="c", content="c"), change]
 
@@ -819,7 +819,7 @@ class FirstCommitCases:
         assert rig.branches(repo) == {}
 
     def test_commit_files_an_expected_head_is_not_there(self, rig: Rig) -> None:
-        """A branch that does not exist is not at the head that was expected."""
+        """A branch that does not exist is not at the expected head."""
         repo = rig.given_empty_repo()
 
         refused(

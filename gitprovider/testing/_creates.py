@@ -17,7 +17,7 @@ class CreateRepoCases:
     """create_repo."""
 
     def test_create_repo_a_repository_is_made_by_one_request(self, rig: Rig) -> None:
-        """It exists afterwards, and a create is sent once."""
+        """The repository exists afterwards, and the create request is sent once."""
         path = rig.fresh_path()
 
         with mutations(rig, at_least=1, at_most=1):
@@ -27,13 +27,13 @@ class CreateRepoCases:
         assert rig.exists(path)
 
     def test_create_repo_the_value_is_what_a_read_gives(self, rig: Rig) -> None:
-        """The create's answer and get_repo tell the same."""
+        """create_repo and get_repo return equal values."""
         made = rig.provider.create_repo(rig.fresh_path(), description="Widgets")
 
         assert rig.provider.get_repo(made.path) == made
 
     def test_create_repo_it_is_private_and_empty_unless_asked_otherwise(self, rig: Rig) -> None:
-        """The defaults publish nothing and commit nothing."""
+        """By default a repository is private and has no commit."""
         made = rig.provider.create_repo(rig.fresh_path())
 
         assert made.visibility is Visibility.PRIVATE
@@ -42,19 +42,19 @@ class CreateRepoCases:
         assert rig.provider.list_branches(made.path) == []
 
     def test_create_repo_a_description_is_kept(self, rig: Rig) -> None:
-        """Text arrives as it was given."""
+        """The description is stored unchanged."""
         made = rig.provider.create_repo(rig.fresh_path(), description="Größe <b>& 'mehr'</b> \U0001f680 100%")
 
         assert rig.provider.get_repo(made.path).description == "Größe <b>& 'mehr'</b> \U0001f680 100%"
 
     def test_create_repo_a_public_repository_can_be_made(self, rig: Rig) -> None:
-        """The visibility asked for is the one it has."""
+        """The repository has the requested visibility."""
         made = rig.provider.create_repo(rig.fresh_path(), visibility=Visibility.PUBLIC)
 
         assert rig.provider.get_repo(made.path).visibility is Visibility.PUBLIC
 
     def test_create_repo_an_internal_repository_is_made_or_refused(self, rig: Rig) -> None:
-        """Where the host has no INTERNAL, it is not made something else."""
+        """If the host has no INTERNAL, the call is refused, and no other visibility is used."""
         path = rig.fresh_path()
         if not rig.supports("create_repo.visibility=internal"):
             unsupported(
@@ -72,7 +72,7 @@ class CreateRepoCases:
         assert rig.provider.get_repo(made.path).visibility is Visibility.INTERNAL
 
     def test_create_repo_auto_init_makes_a_first_commit(self, rig: Rig) -> None:
-        """The default branch exists with a README, perhaps moments later."""
+        """The default branch has a README, perhaps moments later."""
         if not rig.supports("create_repo.auto_init"):
             unsupported(rig, "create_repo.auto_init", rig.provider.create_repo, rig.fresh_path(), auto_init=True)
             return
@@ -84,7 +84,7 @@ class CreateRepoCases:
         assert any(path.upper().startswith("README") for path in rig.files(made.path, made.default_branch))
 
     def test_create_repo_a_path_that_is_taken_is_refused(self, rig: Rig) -> None:
-        """AlreadyExistsError holds the repository that has the path; it was asked for once, and is as it was."""
+        """AlreadyExistsError has the existing repository, which is unchanged. The request is sent once."""
         path = rig.given_repo({"kept.txt": b"kept\n"}, description="first")
         before = rig.provider.get_repo(path)
 
@@ -96,9 +96,9 @@ class CreateRepoCases:
         assert set(rig.files(path, "main")) == {"kept.txt"}
 
     def test_create_repo_an_unknown_namespace_is_not_found(self, rig: Rig) -> None:
-        """A repository is never made in another place than the one asked for."""
+        """A repository is never created in another namespace than the requested one."""
         if rig.unknown_namespace is None:
-            pytest.skip("this host makes a missing namespace")
+            pytest.skip("this host creates a missing namespace")
         path = f"{rig.unknown_namespace}/widgets"
 
         refused(NotFoundError, rig.provider.create_repo, path)
@@ -106,7 +106,7 @@ class CreateRepoCases:
         assert not rig.exists(path)
 
     def test_create_repo_wrong_arguments_are_refused_before_any_request(self, rig: Rig) -> None:
-        """Each names its argument; nothing is made."""
+        """Each error names its argument, and no repository is created."""
         path = rig.fresh_path()
         wrong: list[tuple[str, Any]] = [
             ("description", None),
@@ -132,7 +132,7 @@ class CreateBranchCases:
     """create_branch."""
 
     def test_create_branch_a_branch_is_made_at_the_head_of_another(self, rig: Rig) -> None:
-        """By one mutation, from the head that the source has; nothing else moves."""
+        """The branch is created by one mutation at the source's current head. No other branch moves."""
         repo = rig.given_repo()
         rig.given_branch(repo, "develop")
         head = rig.given_commit(repo, "develop", {"a.txt": b"a\n"})
@@ -146,7 +146,7 @@ class CreateBranchCases:
         assert rig.branches(repo) == {**before, "feature": head}
 
     def test_create_branch_a_branch_is_made_at_a_commit(self, rig: Rig) -> None:
-        """A full sha is the commit itself, whatever the branches are at by now."""
+        """A full sha names the commit itself, wherever the branches are now."""
         repo = rig.given_repo()
         first = rig.branches(repo)["main"]
         rig.given_commit(repo, "main", {"a.txt": b"a\n"})
@@ -157,7 +157,7 @@ class CreateBranchCases:
         assert rig.branches(repo)["old"] == first
 
     def test_create_branch_a_sha_may_be_in_upper_case(self, rig: Rig) -> None:
-        """Hexadecimal digits have no case."""
+        """The case of hexadecimal digits does not matter."""
         repo = rig.given_repo()
         head = rig.branches(repo)["main"]
 
@@ -165,7 +165,7 @@ class CreateBranchCases:
 
     @pytest.mark.parametrize("name", GOOD_BRANCHES)
     def test_create_branch_any_name_that_git_takes_is_made_as_it_is(self, rig: Rig, name: str) -> None:
-        """The name arrives unchanged, can be listed, and can be a source again."""
+        """The name is stored unchanged and can be listed and used as a source."""
         repo = rig.given_repo()
 
         value = rig.provider.create_branch(repo, name, source="main")
@@ -175,7 +175,7 @@ class CreateBranchCases:
         assert rig.provider.create_branch(repo, "again", source=name).sha == value.sha
 
     def test_create_branch_a_name_that_git_refuses_is_refused_before_any_request(self, rig: Rig) -> None:
-        """So are names that would be read as something else: HEAD, refs/heads/…, a full sha."""
+        """Names that Git would interpret as something else are refused too: HEAD, refs/heads/… and a full sha."""
         repo = rig.given_repo()
 
         for bad in (*BAD_BRANCHES, SHA_LIKE):
@@ -184,14 +184,14 @@ class CreateBranchCases:
         assert set(rig.branches(repo)) == {"main"}
 
     def test_create_branch_a_source_that_git_refuses_is_refused_before_any_request(self, rig: Rig) -> None:
-        """A source is a branch name or a full sha."""
+        """A source must be a branch name or a full sha."""
         repo = rig.given_repo()
 
         for bad in BAD_BRANCHES:
             invalid(rig, "source", rig.provider.create_branch, repo, "feature", source=bad)
 
     def test_create_branch_a_branch_that_exists_is_never_moved(self, rig: Rig) -> None:
-        """AlreadyExistsError holds the branch with its head; it was asked for once, and is where it was."""
+        """AlreadyExistsError has the existing branch and its head. The request is sent once, and the branch stays."""
         repo = rig.given_repo()
         rig.given_branch(repo, "feature")
         head = rig.given_commit(repo, "feature", {"a.txt": b"a\n"})
@@ -204,7 +204,7 @@ class CreateBranchCases:
         assert rig.branches(repo)["feature"] == head
 
     def test_create_branch_a_branch_that_exists_at_that_very_commit_exists(self, rig: Rig) -> None:
-        """Asking twice for the same is told, not taken for success."""
+        """Creating the same branch twice is an error, not a success."""
         repo = rig.given_repo()
         rig.provider.create_branch(repo, "feature", source="main")
 
@@ -214,7 +214,7 @@ class CreateBranchCases:
         assert error.existing.sha == rig.branches(repo)["feature"]
 
     def test_create_branch_the_existing_branch_is_found_under_any_name(self, rig: Rig) -> None:
-        """The look at what exists encodes the name as the create does."""
+        """The read of the existing branch encodes special characters in the name."""
         repo = rig.given_repo()
         rig.given_branches(repo, ["a%2Fb#1+c&d", "a"])
 
@@ -224,7 +224,7 @@ class CreateBranchCases:
         assert error.existing.name == "a%2Fb#1+c&d"
 
     def test_create_branch_an_unknown_source_is_not_found(self, rig: Rig) -> None:
-        """Neither a branch, nor a commit, nor an abbreviated sha is guessed."""
+        """An unknown branch, an unknown commit and an abbreviated sha are not found."""
         repo = rig.given_repo()
         abbreviated = rig.branches(repo)["main"][:7]
 
@@ -234,7 +234,7 @@ class CreateBranchCases:
         assert set(rig.branches(repo)) == {"main"}
 
     def test_create_branch_a_source_is_not_found_by_its_beginning(self, rig: Rig) -> None:
-        """``feat`` is not ``feature``, although its name begins so."""
+        """``feat`` does not match ``feature``."""
         repo = rig.given_repo()
         rig.given_branches(repo, ["feature", "feat/1"])
 
@@ -242,7 +242,7 @@ class CreateBranchCases:
         refused(NotFoundError, rig.provider.create_branch, repo, "new", source="feat")
 
     def test_create_branch_an_empty_repository_has_no_source(self, rig: Rig) -> None:
-        """Without a commit there is nothing that a branch could point at."""
+        """An empty repository has no commit that a branch could point at."""
         repo = rig.given_empty_repo()
 
         refused(NotFoundError, rig.provider.create_branch, repo, "feature", source="main")
@@ -251,7 +251,7 @@ class CreateBranchCases:
 
     @pytest.mark.parametrize(("there", "asked"), [("release", "release/1"), ("release/1", "release"), ("a", "a/b/c")])
     def test_create_branch_a_path_prefix_in_the_way_is_a_conflict(self, rig: Rig, there: str, asked: str) -> None:
-        """Git stores branches as paths: one cannot lie below another, in either order."""
+        """Git stores branches as paths: one cannot be below another, in either order."""
         repo = rig.given_repo()
         rig.given_branch(repo, there)
 
@@ -262,7 +262,7 @@ class CreateBranchCases:
 
     @pytest.mark.parametrize(("there", "asked"), [("release", "release-1"), ("release-1", "release"), ("a/b", "a/bc")])
     def test_create_branch_a_name_that_only_begins_alike_is_free(self, rig: Rig, there: str, asked: str) -> None:
-        """A branch that is a prefix of another by letters alone is in nobody's way."""
+        """A name that is a prefix by characters, but not by path, does not conflict."""
         repo = rig.given_repo()
         rig.given_branch(repo, there)
 

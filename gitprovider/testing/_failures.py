@@ -1,4 +1,4 @@
-"""Cases for bad days: a read survives them, and a mutation is sent once and its outcome told."""
+"""Cases for failures: a read is retried, and a mutation is sent once and reports its outcome."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from gitprovider.testing._inputs import CALLS, READS
 from gitprovider.testing.rig import Rig
 
 _MUTATIONS = [name for name in CALLS if name not in READS]
-_NO_DISTANCE = "nothing lies between this provider and its host that could fail"
+_NO_CONNECTION = "this provider has no connection to its host that could fail"
 
 
 def _given_all(rig: Rig, operation: str) -> str:
-    """A repository in which the operation's valid call has something to do; for create_repo a free path."""
+    """Create a repository in which the operation's valid call has an effect. For create_repo, return an unused path."""
     if operation == "create_repo":
         return rig.fresh_path()
     repo = rig.given_repo()
@@ -31,7 +31,7 @@ def _given_all(rig: Rig, operation: str) -> str:
 
 
 def _done(rig: Rig, operation: str, repo: str) -> bool:
-    """Whether the operation's valid call has taken effect."""
+    """Report whether the operation's valid call took effect."""
     done: dict[str, Any] = {
         "create_repo": lambda: rig.exists(repo),
         "create_branch": lambda: "topic" in rig.branches(repo),
@@ -44,25 +44,25 @@ def _done(rig: Rig, operation: str, repo: str) -> bool:
 
 
 class FailureCases:
-    """What holds when the host, or what lies between, fails."""
+    """Failures of the host or of the connection to it."""
 
     @pytest.mark.parametrize("operation", READS)
     def test_a_read_survives_three_failures(self, rig: Rig, operation: str) -> None:
-        """It is tried up to four times, and the fourth answer counts."""
+        """A read is attempted up to four times, and the fourth response is returned."""
         repo = rig.given_repo()
         call, args, kwargs = CALLS[operation](rig.provider, repo)
         wanted = call(*args, **kwargs)
         if not rig.given_failing_requests(3):
-            pytest.skip(_NO_DISTANCE)
+            pytest.skip(_NO_CONNECTION)
 
         assert call(*args, **kwargs) == wanted
 
     @pytest.mark.parametrize("operation", READS)
     def test_a_read_gives_up_after_four_failures(self, rig: Rig, operation: str) -> None:
-        """The error says how often it was tried, and that trying again later is safe."""
+        """The error has the number of attempts, and says that a later call is safe."""
         repo = rig.given_repo()
         if not rig.given_failing_requests(5):
-            pytest.skip(_NO_DISTANCE)
+            pytest.skip(_NO_CONNECTION)
         sent = rig.requests_seen()
         call, args, kwargs = CALLS[operation](rig.provider, repo)
 
@@ -73,11 +73,11 @@ class FailureCases:
 
     @pytest.mark.parametrize("operation", _MUTATIONS)
     def test_a_mutation_is_not_tried_again(self, rig: Rig, operation: str) -> None:
-        """One failed request ends it: nothing was applied, and repeating it is the caller's decision."""
+        """One failed request ends the call. Nothing was applied, and the caller decides whether to repeat it."""
         repo = _given_all(rig, operation)
         before = rig.branches(repo) if rig.exists(repo) else {}
         if not rig.given_failing_requests(1):
-            pytest.skip(_NO_DISTANCE)
+            pytest.skip(_NO_CONNECTION)
         sent = rig.requests_seen()
         call, args, kwargs = CALLS[operation](rig.provider, repo)
 
@@ -90,10 +90,10 @@ class FailureCases:
 
     @pytest.mark.parametrize("operation", _MUTATIONS)
     def test_a_lost_answer_is_told(self, rig: Rig, operation: str) -> None:
-        """It took effect and nobody heard: UNKNOWN, never retryable, and nothing further is sent."""
+        """If the response to an applied mutation is lost, the outcome is UNKNOWN and not retryable. Nothing follows."""
         repo = _given_all(rig, operation)
         if not rig.given_lost_answer():
-            pytest.skip(_NO_DISTANCE)
+            pytest.skip(_NO_CONNECTION)
         call, args, kwargs = CALLS[operation](rig.provider, repo)
 
         error = raised(ProviderUnavailableError, call, *args, **kwargs)
@@ -107,12 +107,12 @@ class FailureCases:
 
     @pytest.mark.parametrize("operation", _MUTATIONS)
     def test_what_became_of_a_lost_answer_can_be_found_out(self, rig: Rig, operation: str) -> None:
-        """``resolve`` finds with reads alone that it was applied."""
+        """``resolve`` finds out with reads only that the mutation was applied."""
         if rig.state is None:
             pytest.skip("this provider has no HostState")
         repo = _given_all(rig, operation)
         if not rig.given_lost_answer():
-            pytest.skip(_NO_DISTANCE)
+            pytest.skip(_NO_CONNECTION)
         call, args, kwargs = CALLS[operation](rig.provider, repo)
         error = raised(ProviderUnavailableError, call, *args, **kwargs)
 

@@ -1,4 +1,4 @@
-"""Inputs at the edges: names that Git takes, names that it refuses, and one valid call of each operation."""
+"""Edge-case inputs: names that Git accepts, names that it refuses, and one valid call of each operation."""
 
 from __future__ import annotations
 
@@ -127,6 +127,6 @@ CALLS = {
     ),
     "merge_pull_request": lambda p, repo: (p.merge_pull_request, (repo, 1), {}),
 }
-"""For each operation: the method, and arguments that are valid in a repository with a branch ``feature``."""
+"""For each operation, the method and arguments that are valid in a repository with a branch ``feature``."""
 
 READS = ("get_repo", "list_branches")

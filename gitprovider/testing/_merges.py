@@ -33,26 +33,26 @@ def _given_open(rig: Rig, source: str = "feature") -> tuple[str, int]:
 
 
 def _refused_for(rig: Rig, reason: NotMergeableReason, repo: str, number: int, **kwargs: Any) -> None:
-    """The merge is refused for ``reason``; nothing moved, and the pull request is as it was."""
+    """Assert that the merge is refused for ``reason``, that no branch moves, and that the pull request is unchanged."""
     branches, before = rig.branches(repo), rig.pull_requests(repo)[number]
     kwargs.setdefault("timeout", 1.0)
     error = refused(NotMergeableError, rig.provider.merge_pull_request, repo, number, **kwargs)
     assert error.reason is reason, f"the reason is {error.reason.name}; it should be {reason.name}"
-    assert rig.branches(repo) == branches, "a merge that was refused moved a branch"
+    assert rig.branches(repo) == branches, "a refused merge moved a branch"
     assert rig.pull_requests(repo)[number].state is before.state
 
 
 def _result(error: GitProviderError) -> MergeResult:
     results = [step.value for step in error.completed if isinstance(step.value, MergeResult)]
-    assert results, f"`completed` holds no MergeResult: {error.completed!r}"
+    assert results, f"`completed` has no MergeResult: {error.completed!r}"
     return results[0]
 
 
 class MergePullRequestCases:
-    """merge_pull_request: what a merge does."""
+    """merge_pull_request: the effect of a merge."""
 
     def test_merge_a_pull_request_is_merged_by_one_request(self, rig: Rig) -> None:
-        """A merge commit of both heads becomes the target's head; the pull request is merged."""
+        """A merge commit of both heads becomes the target's head, and the pull request is merged."""
         repo, number = _given_open(rig)
         before = rig.branches(repo)
 
@@ -65,7 +65,7 @@ class MergePullRequestCases:
         assert rig.pull_requests(repo)[number].state is PullRequestState.MERGED
 
     def test_merge_both_sides_are_in_the_merge(self, rig: Rig) -> None:
-        """Changes of source and target come together, bytes and modes unchanged."""
+        """The merge has the changes of the source and the target, with bytes and modes unchanged."""
         repo = rig.given_repo({"both": b"1\n2\n3\n4\n5\n6\n7\n", "gone": b"gone", "keep": b"keep\r\n"})
         rig.given_branch(repo, "feature")
         rig.given_commit(
@@ -87,7 +87,7 @@ class MergePullRequestCases:
         }
 
     def test_merge_a_squash_brings_the_changes_without_the_commits(self, rig: Rig) -> None:
-        """The target has the source's files, and none of its commits."""
+        """The target has the source's files but none of its commits."""
         repo = given_feature(rig)
         rig.given_commit(repo, "feature", {"more.txt": b"more\n"}, message="More")
         rig.given_commit(repo, "main", {"theirs.txt": b"theirs\n"})
@@ -100,12 +100,12 @@ class MergePullRequestCases:
         history = [c.sha for c in rig.history(repo, "main")]
         assert value.sha == rig.branches(repo)["main"] == history[0]
         assert before["main"] in history, "the target's own commits are kept"
-        assert before["feature"] not in history, "a squash does not bring the source's commits"
+        assert before["feature"] not in history, "a squash does not add the source's commits"
         assert {"feature.txt", "more.txt", "theirs.txt"} <= set(rig.files(repo, "main"))
         assert rig.pull_requests(repo)[number].state is PullRequestState.MERGED
 
     def test_merge_a_rebase_makes_no_merge_commit(self, rig: Rig) -> None:
-        """The source's commits follow the target's head, one parent each."""
+        """The source's commits follow the target's head, with one parent each."""
         repo = given_feature(rig)
         rig.given_commit(repo, "feature", {"more.txt": b"more\n"}, message="Add more")
         rig.given_merge_method(repo, MergeMethod.REBASE, allowed=True)
@@ -120,7 +120,7 @@ class MergePullRequestCases:
         assert {"feature.txt", "more.txt"} <= set(rig.files(repo, "main"))
 
     def test_merge_a_rebase_onto_a_moved_target_keeps_both(self, rig: Rig) -> None:
-        """The commits are made anew on the target's head, or it is BEHIND where the host does not do that."""
+        """The commits are recreated on the target's head, or the reason is BEHIND if the host does not do that."""
         repo = given_feature(rig)
         theirs = rig.given_commit(repo, "main", {"theirs.txt": b"theirs\n"})
         rig.given_merge_method(repo, MergeMethod.REBASE, allowed=True)
@@ -129,7 +129,7 @@ class MergePullRequestCases:
         result = attempt(rig.provider.merge_pull_request, repo, number, method=MergeMethod.REBASE, timeout=1.0)
 
         if isinstance(result, GitProviderError):
-            assert isinstance(result, NotMergeableError), f"a rebase is made or BEHIND, not {result!r}"
+            assert isinstance(result, NotMergeableError), f"expected a rebase or BEHIND, not {result!r}"
             assert result.reason is NotMergeableReason.BEHIND
             assert rig.branches(repo)["main"] == theirs
             return
@@ -140,7 +140,7 @@ class MergePullRequestCases:
 
     @pytest.mark.parametrize("method", [MergeMethod.MERGE, MergeMethod.SQUASH])
     def test_merge_a_message_is_written(self, rig: Rig, method: MergeMethod) -> None:
-        """It is the message of the commit that the merge or squash makes."""
+        """The commit of the merge or squash has the given message."""
         repo, number = _given_open(rig)
         rig.given_merge_method(repo, method, allowed=True)
         message = "Merge the größte feature\n\nBody #1.\n\n* list"
@@ -150,7 +150,7 @@ class MergePullRequestCases:
         assert message in [c.message for c in rig.history(repo, "main")[:2]]
 
     def test_merge_a_rebase_takes_no_message(self, rig: Rig) -> None:
-        """It makes no commit of its own, so there is none that could have it."""
+        """A rebase makes no commit of its own, so a message is refused."""
         repo, number = _given_open(rig)
 
         invalid(
@@ -158,7 +158,7 @@ class MergePullRequestCases:
         )
 
     def test_merge_another_target_than_the_default_branch(self, rig: Rig) -> None:
-        """The target is the pull request's own; the default branch stays."""
+        """The pull request's own target moves, and the default branch stays."""
         repo = given_feature(rig)
         rig.given_branch(repo, "release/1")
         number = rig.given_pull_request(repo, source_branch="feature", target_branch="release/1")
@@ -169,7 +169,7 @@ class MergePullRequestCases:
         assert rig.branches(repo) == {**before, "release/1": value.sha}
 
     def test_merge_other_pull_requests_stay_open(self, rig: Rig) -> None:
-        """One is merged: the one that has the number."""
+        """Only the pull request with the given number is merged."""
         repo, number = _given_open(rig)
         rig.given_branch(repo, "other")
         rig.given_commit(repo, "other", {"other.txt": b"other\n"})
@@ -182,10 +182,10 @@ class MergePullRequestCases:
 
 
 class MergeHeadCases:
-    """merge_pull_request: at which head, and whether it had been merged."""
+    """merge_pull_request: the head that is merged, and pull requests that are merged already."""
 
     def test_merge_the_expected_head_is_honoured(self, rig: Rig) -> None:
-        """A source that is where it was expected is merged; the sha may be in upper case."""
+        """A source branch at the expected head is merged. The sha may be in upper case."""
         repo, number = _given_open(rig)
         head = rig.branches(repo)["feature"]
 
@@ -194,7 +194,7 @@ class MergeHeadCases:
         assert value.sha == rig.branches(repo)["main"]
 
     def test_merge_another_head_than_expected_is_refused(self, rig: Rig) -> None:
-        """Nobody merges what nobody has seen: the target stays and the pull request is open."""
+        """Commits after the expected head are not merged: the target stays, and the pull request is open."""
         repo, number = _given_open(rig)
         stale = rig.branches(repo)["feature"]
         rig.given_commit(repo, "feature", {"unseen.txt": b"unseen\n"})
@@ -207,7 +207,7 @@ class MergeHeadCases:
         assert rig.pull_requests(repo)[number].state is PullRequestState.OPEN
 
     def test_merge_a_head_that_moves_meanwhile_is_not_merged(self, rig: Rig) -> None:
-        """Without expected_head the head read just before is what is merged, or nothing."""
+        """Without expected_head, either the head read just before is merged, or nothing is."""
         repo, number = _given_open(rig)
         before = rig.branches(repo)["main"]
         rig.on_next_mutation(lambda: rig.given_commit(repo, "feature", {"unseen.txt": b"unseen\n"}))
@@ -218,7 +218,7 @@ class MergeHeadCases:
         assert rig.pull_requests(repo)[number].state is PullRequestState.OPEN
 
     def test_merge_a_target_that_moves_meanwhile_loses_nothing(self, rig: Rig) -> None:
-        """The other's commit stays, whether the merge stands on it or is refused."""
+        """A concurrent commit on the target stays, whether the merge follows it or is refused."""
         repo, number = _given_open(rig)
         rig.on_next_mutation(lambda: rig.given_commit(repo, "main", {"theirs.txt": b"theirs\n"}))
 
@@ -226,15 +226,15 @@ class MergeHeadCases:
 
         merged = isinstance(result, MergeResult)
         if isinstance(result, GitProviderError):
-            assert isinstance(result, ConflictError), f"a merge stands on the new target or conflicts, not {result!r}"
+            assert isinstance(result, ConflictError), f"expected a merge or ConflictError, not {result!r}"
             assert result.outcome is Outcome.NOT_APPLIED
         files = rig.files(repo, "main")
-        assert "theirs.txt" in files, "the commit that was made meanwhile is gone from the target"
+        assert "theirs.txt" in files, "the concurrent commit is no longer on the target"
         assert ("feature.txt" in files) == merged
 
     @pytest.mark.parametrize("pinned", [False, True], ids=["free", "pinned"])
     def test_merge_merged_already_is_success(self, rig: Rig, pinned: bool) -> None:
-        """``already_merged`` is True, ``sha`` is what that merge made, and nothing moves."""
+        """``already_merged`` is True, ``sha`` is the commit of the earlier merge, and no branch moves."""
         repo, number = _given_open(rig)
         head = rig.branches(repo)["feature"]
         sha = rig.given_merged(repo, number)
@@ -247,7 +247,7 @@ class MergeHeadCases:
         assert rig.branches(repo) == before
 
     def test_merge_merging_twice_is_one_merge(self, rig: Rig) -> None:
-        """The second call finds the first one's result."""
+        """The second call returns the result of the first."""
         repo, number = _given_open(rig)
         first = rig.provider.merge_pull_request(repo, number)
 
@@ -257,14 +257,14 @@ class MergeHeadCases:
         assert rig.branches(repo)["main"] == first.sha
 
     def test_merge_merged_already_at_another_head_is_told(self, rig: Rig) -> None:
-        """What was merged is not what was expected: HeadMovedError."""
+        """A pull request that was merged at another head raises HeadMovedError."""
         repo, number = _given_open(rig)
         rig.given_merged(repo, number)
 
         refused(HeadMovedError, rig.provider.merge_pull_request, repo, number, expected_head=SHA_LIKE)
 
     def test_merge_merged_already_with_the_source_gone_is_success(self, rig: Rig) -> None:
-        """The branch is not needed to know that it was merged."""
+        """A merged pull request is found even if its source branch no longer exists."""
         repo, number = _given_open(rig)
         sha = rig.given_merged(repo, number)
         rig.given_no_branch(repo, "feature")
@@ -275,11 +275,11 @@ class MergeHeadCases:
 
 
 class NotMergeableCases:
-    """merge_pull_request: what is not merged, and why."""
+    """merge_pull_request: pull requests that cannot be merged, and the reasons."""
 
     @pytest.mark.parametrize("method", _METHODS)
     def test_merge_a_conflict(self, rig: Rig, method: MergeMethod) -> None:
-        """Both sides changed the same line."""
+        """If both sides changed the same line, the reason is CONFLICT."""
         repo = rig.given_repo({"a.txt": b"base\n"})
         rig.given_branch(repo, "feature")
         rig.given_commit(repo, "feature", {"a.txt": b"ours\n"})
@@ -290,7 +290,7 @@ class NotMergeableCases:
         _refused_for(rig, NotMergeableReason.CONFLICT, repo, number, method=method)
 
     def test_merge_a_draft(self, rig: Rig) -> None:
-        """A draft is not ready."""
+        """A draft is not merged, and the reason is DRAFT."""
         repo = given_feature(rig)
         if not can_draft(rig, repo):
             return
@@ -299,7 +299,7 @@ class NotMergeableCases:
         _refused_for(rig, NotMergeableReason.DRAFT, repo, number)
 
     def test_merge_a_closed_one(self, rig: Rig) -> None:
-        """Closed without a merge: it is not opened again by merging it."""
+        """A closed pull request is not reopened and merged, and the reason is CLOSED."""
         repo, number = _given_open(rig)
         rig.given_closed(repo, number)
 
@@ -307,15 +307,15 @@ class NotMergeableCases:
 
     @pytest.mark.parametrize("method", _METHODS)
     def test_merge_a_method_that_the_repository_forbids(self, rig: Rig, method: MergeMethod) -> None:
-        """It is not merged by another method instead."""
+        """The pull request is not merged with another method instead."""
         repo, number = _given_open(rig)
         if not rig.given_merge_method(repo, method, allowed=False):
-            pytest.skip("this host has no settings that forbid a method")
+            pytest.skip("this host has no setting that forbids a method")
 
         _refused_for(rig, NotMergeableReason.METHOD, repo, number, method=method)
 
     def test_merge_a_merge_commit_on_a_branch_of_linear_history(self, rig: Rig) -> None:
-        """Linear history admits no merge commit."""
+        """A linear history does not allow a merge commit."""
         repo, number = _given_open(rig)
         if not can_demand(rig, repo, "require_linear_history"):
             return
@@ -325,7 +325,7 @@ class NotMergeableCases:
         _refused_for(rig, NotMergeableReason.METHOD, repo, number, method=MergeMethod.MERGE)
 
     def test_merge_missing_approvals(self, rig: Rig) -> None:
-        """REVIEWS, until somebody has approved."""
+        """The reason is REVIEWS until the pull request is approved."""
         repo, number = _given_open(rig)
         if not can_demand(rig, repo, "required_approvals"):
             return
@@ -336,7 +336,7 @@ class NotMergeableCases:
         assert rig.provider.merge_pull_request(repo, number).sha == rig.branches(repo)["main"]
 
     def test_merge_an_approval_of_an_older_head(self, rig: Rig) -> None:
-        """Where stale approvals are dismissed, a new commit takes them away."""
+        """If stale approvals are dismissed, a new commit dismisses them."""
         repo, number = _given_open(rig)
         if not can_demand(rig, repo, "dismiss_stale_approvals"):
             return
@@ -349,7 +349,7 @@ class NotMergeableCases:
 
     @pytest.mark.parametrize("state", ["missing", "pending", "failure"])
     def test_merge_a_check_that_has_not_passed(self, rig: Rig, state: Literal["missing", "pending", "failure"]) -> None:
-        """CHECKS, until it has passed on the head."""
+        """The reason is CHECKS until the check has passed on the head."""
         repo, number = _given_open(rig)
         if not can_demand(rig, repo, "required_checks"):
             return
@@ -364,7 +364,7 @@ class NotMergeableCases:
         assert rig.provider.merge_pull_request(repo, number).sha == rig.branches(repo)["main"]
 
     def test_merge_a_protected_target_is_merged_into(self, rig: Rig) -> None:
-        """Requiring pull requests is what lets one in."""
+        """A branch that requires pull requests accepts one."""
         repo, number = _given_open(rig)
         rig.given_protection(repo, "main", BranchProtection())
 
@@ -373,7 +373,7 @@ class NotMergeableCases:
         assert rig.branches(repo)["main"] == value.sha
 
     def test_merge_an_unknown_number_is_not_found(self, rig: Rig) -> None:
-        """A number is of one repository: one that another repository has is not found here."""
+        """A number belongs to one repository. Another repository's number is not found."""
         repo = rig.given_repo()
         other, number = _given_open(rig)
 
@@ -382,7 +382,7 @@ class NotMergeableCases:
         assert rig.pull_requests(other)[number].state is PullRequestState.OPEN
 
     def test_merge_wrong_arguments_are_refused_before_any_request(self, rig: Rig) -> None:
-        """Each names its argument."""
+        """Each error names its argument."""
         repo, number = _given_open(rig)
         numbers: list[Any] = [0, -1, True, "1", 1.0, None, 2**63]
         wrong: list[tuple[str, Any]] = [
@@ -405,7 +405,7 @@ class DeleteSourceBranchCases:
     """merge_pull_request: delete_source_branch."""
 
     def test_merge_the_source_branch_stays_unless_asked(self, rig: Rig) -> None:
-        """The default deletes nothing."""
+        """By default no branch is deleted."""
         repo, number = _given_open(rig)
 
         rig.provider.merge_pull_request(repo, number)
@@ -414,7 +414,7 @@ class DeleteSourceBranchCases:
 
     @pytest.mark.parametrize("branch", ["feature", "feature/login", "a%2Fb#1", "grüße/\U0001f680", "a+b&c=d"])
     def test_merge_the_source_branch_is_deleted(self, rig: Rig, branch: str) -> None:
-        """It alone, whatever its name, once the merge is done."""
+        """Only the source branch is deleted after the merge, whatever characters its name has."""
         repo, number = _given_open(rig, branch)
         rig.given_branches(repo, ["feature-2", "featur"])
 
@@ -424,7 +424,7 @@ class DeleteSourceBranchCases:
         assert rig.branches(repo)["main"] == value.sha
 
     def test_merge_a_refused_merge_deletes_nothing(self, rig: Rig) -> None:
-        """First the merge, then the branch."""
+        """If the merge is refused, the source branch is not deleted."""
         repo, number = _given_open(rig)
         rig.given_closed(repo, number)
 
@@ -433,15 +433,15 @@ class DeleteSourceBranchCases:
         assert "feature" in rig.branches(repo)
 
     def test_merge_a_branch_that_went_on_is_not_deleted(self, rig: Rig) -> None:
-        """A commit made after the merge is not lost: the branch stays, and the call is PARTIAL."""
+        """A commit made after the merge is not lost: the branch stays, and the outcome is PARTIAL."""
         repo, number = _given_open(rig)
         late: list[str] = []
 
-        def go_on() -> None:
-            if "feature" in rig.branches(repo):  # a host that merges and deletes in one step leaves no moment
+        def commit_late() -> None:
+            if "feature" in rig.branches(repo):  # a host that merges and deletes in one step leaves no time for it
                 late.append(rig.given_commit(repo, "feature", {"late.txt": b"late\n"}))
 
-        rig.on_next_mutation(go_on, when="after")
+        rig.on_next_mutation(commit_late, when="after")
 
         result = attempt(rig.provider.merge_pull_request, repo, number, delete_source_branch=True)
 
@@ -449,11 +449,11 @@ class DeleteSourceBranchCases:
             assert result.outcome is Outcome.PARTIAL
             assert _result(result).sha == rig.branches(repo)["main"]
         else:
-            assert not late, "the branch went on after the merge, and nothing was said"
+            assert not late, "the branch moved after the merge, but no error was raised"
         assert rig.branches(repo).get("feature") == (late[0] if late else None)
 
     def test_merge_a_branch_that_may_not_be_deleted_stays(self, rig: Rig) -> None:
-        """The merge is done and told: PARTIAL, with the MergeResult in ``completed``."""
+        """The merge is done: the outcome is PARTIAL, and ``completed`` has the MergeResult."""
         repo, number = _given_open(rig)
         if not can_demand(rig, repo, "block_deletion"):
             return

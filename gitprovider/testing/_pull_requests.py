@@ -22,7 +22,7 @@ from gitprovider.testing.rig import Rig
 
 
 def given_feature(rig: Rig, name: str = "feature") -> str:
-    """A repository whose branch ``name`` is one commit ahead of ``main``."""
+    """Create a repository whose branch ``name`` is one commit ahead of ``main``."""
     repo = rig.given_repo()
     rig.given_branch(repo, name)
     rig.given_commit(repo, name, {"feature.txt": b"feature\n"}, message="Add the feature")
@@ -30,7 +30,7 @@ def given_feature(rig: Rig, name: str = "feature") -> str:
 
 
 def can_draft(rig: Rig, repo: str) -> bool:
-    """Whether the host has drafts. Where it has none, the case is that asking for one is refused, not dropped."""
+    """Report whether the host has drafts. If not, assert that a request for one is refused and not dropped."""
     if rig.supports("open_pull_request.draft"):
         return True
     unsupported(
@@ -51,7 +51,7 @@ class OpenPullRequestCases:
     """open_pull_request."""
 
     def test_open_pull_request_a_pull_request_is_opened_by_one_request(self, rig: Rig) -> None:
-        """The value and the host say what was asked."""
+        """The value and the host have the requested data."""
         repo = given_feature(rig)
 
         with mutations(rig, at_least=1, at_most=1):
@@ -66,13 +66,13 @@ class OpenPullRequestCases:
         assert value.head_sha in (rig.branches(repo)["feature"], None)
         assert value.merge_commit_sha is None
         assert value.created_at is None or value.created_at.tzinfo is UTC
-        there = rig.pull_requests(repo)
-        assert set(there) == {value.number}
-        assert (there[value.number].title, there[value.number].description) == ("Add the feature", "Because.")
-        assert there[value.number].state is PullRequestState.OPEN
+        pulls = rig.pull_requests(repo)
+        assert set(pulls) == {value.number}
+        assert (pulls[value.number].title, pulls[value.number].description) == ("Add the feature", "Because.")
+        assert pulls[value.number].state is PullRequestState.OPEN
 
     def test_open_pull_request_opening_moves_no_branch(self, rig: Rig) -> None:
-        """Heads are where they were."""
+        """No head moves."""
         repo = given_feature(rig)
         before = rig.branches(repo)
 
@@ -81,7 +81,7 @@ class OpenPullRequestCases:
         assert rig.branches(repo) == before
 
     def test_open_pull_request_text_arrives_as_it_was_given(self, rig: Rig) -> None:
-        """Any script in a title, Markdown of several lines in a description."""
+        """A title in any script and a description of several lines of Markdown are stored unchanged."""
         repo = given_feature(rig)
         title = "grüße <b>&amp; 'x'</b> #1 @octocat \U0001f680 100%"
         description = "# Heading\n\n* list\n\n```\ncode  \n```\n\ngrüße \U0001f680 <!-- comment -->"
@@ -91,11 +91,11 @@ class OpenPullRequestCases:
         )
 
         assert (value.title, value.description) == (title, description)
-        there = rig.pull_requests(repo)[value.number]
-        assert (there.title, there.description) == (title, description)
+        pull = rig.pull_requests(repo)[value.number]
+        assert (pull.title, pull.description) == (title, description)
 
     def test_open_pull_request_a_title_of_255_characters_fits(self, rig: Rig) -> None:
-        """The longest title that every host takes."""
+        """255 characters is the longest title that every host accepts."""
         repo = given_feature(rig)
 
         value = rig.provider.open_pull_request(repo, source_branch="feature", target_branch="main", title="t" * 255)
@@ -104,7 +104,7 @@ class OpenPullRequestCases:
 
     @pytest.mark.parametrize("title", ["Draft: a change", "[Draft] a change", "WIP: a change", "draft a change"])
     def test_open_pull_request_a_title_never_makes_a_draft_unasked(self, rig: Rig, title: str) -> None:
-        """Where the host would read the title as a mark, it is refused before any request; else it is kept."""
+        """If the host would interpret the title as a draft mark, it is refused before any request; else it is kept."""
         repo = given_feature(rig)
         before = rig.requests_seen()
 
@@ -113,7 +113,7 @@ class OpenPullRequestCases:
         )
 
         if isinstance(result, GitProviderError):
-            assert isinstance(result, InvalidRequestError), f"the title is kept or refused, not {result!r}"
+            assert isinstance(result, InvalidRequestError), f"the title must be kept or refused, not {result!r}"
             assert result.argument == "title"
             assert rig.requests_seen() == before
             assert rig.pull_requests(repo) == {}
@@ -123,7 +123,7 @@ class OpenPullRequestCases:
 
     @pytest.mark.parametrize("line", ["/close", "/label ~bug", "/assign me", "/draft"])
     def test_open_pull_request_a_description_never_runs_a_command(self, rig: Rig, line: str) -> None:
-        """Where the host would run a line of it, it is refused before any request; else it is kept."""
+        """If the host would run a line of the description, it is refused before any request; else it is kept."""
         repo = given_feature(rig)
         description = f"Some text.\n\n{line}\n"
         before = rig.requests_seen()
@@ -138,17 +138,17 @@ class OpenPullRequestCases:
         )
 
         if isinstance(result, GitProviderError):
-            assert isinstance(result, InvalidRequestError), f"the description is kept or refused, not {result!r}"
+            assert isinstance(result, InvalidRequestError), f"the description must be kept or refused, not {result!r}"
             assert result.argument == "description"
             assert rig.requests_seen() == before
             assert rig.pull_requests(repo) == {}
         else:
             assert result.description.rstrip() == description.rstrip()
-            there = rig.pull_requests(repo)[result.number]
-            assert (there.state, there.labels, there.draft) == (PullRequestState.OPEN, frozenset(), False)
+            pull = rig.pull_requests(repo)[result.number]
+            assert (pull.state, pull.labels, pull.draft) == (PullRequestState.OPEN, frozenset(), False)
 
     def test_open_pull_request_a_draft_is_opened_or_refused(self, rig: Rig) -> None:
-        """A draft is a draft on the host, and its title is the one given."""
+        """The pull request is a draft on the host and has the given title."""
         repo = given_feature(rig)
         if not can_draft(rig, repo):
             return
@@ -158,11 +158,11 @@ class OpenPullRequestCases:
         )
 
         assert (value.draft, value.title) == (True, "A change")
-        there = rig.pull_requests(repo)[value.number]
-        assert (there.draft, there.title) == (True, "A change")
+        pull = rig.pull_requests(repo)[value.number]
+        assert (pull.draft, pull.title) == (True, "A change")
 
     def test_open_pull_request_labels_are_set_or_refused(self, rig: Rig) -> None:
-        """Labels that do not exist yet are made."""
+        """Labels that do not exist yet are created."""
         repo = given_feature(rig)
         labels = ("bug", "needs: a look", "größe/4")
         if not rig.supports("open_pull_request.labels"):
@@ -186,7 +186,7 @@ class OpenPullRequestCases:
         assert rig.pull_requests(repo)[value.number].labels == set(labels)
 
     def test_open_pull_request_a_review_is_requested_or_refused(self, rig: Rig) -> None:
-        """The reviewer is asked on the host."""
+        """The review is requested on the host."""
         repo = given_feature(rig)
         if not rig.supports("open_pull_request.reviewers"):
             unsupported(
@@ -209,9 +209,9 @@ class OpenPullRequestCases:
         assert rig.pull_requests(repo)[value.number].reviewers == {rig.reviewer}
 
     def test_open_pull_request_an_unknown_reviewer_is_told(self, rig: Rig) -> None:
-        """Found before, and nothing is opened; or after, and the pull request is in ``completed``: never dropped."""
+        """The error comes before anything is opened, or has the pull request in ``completed``. No name is dropped."""
         if rig.unknown_reviewer is None:
-            pytest.skip("this host takes any name")
+            pytest.skip("this host accepts any name")
         repo = given_feature(rig)
 
         error = raised(
@@ -229,7 +229,7 @@ class OpenPullRequestCases:
         assert list(rig.pull_requests(repo)) == opened
 
     def test_open_pull_request_numbers_are_unique(self, rig: Rig) -> None:
-        """Each pull request has its own number, also after one was closed."""
+        """Each pull request has its own number, even after one was closed."""
         repo = given_feature(rig)
         rig.given_branch(repo, "other", source="feature")
         first = rig.provider.open_pull_request(repo, source_branch="feature", target_branch="main", title="1")
@@ -242,7 +242,7 @@ class OpenPullRequestCases:
 
     @pytest.mark.parametrize("branch", ["feature", "a%2Fb#1", "grüße/\U0001f680", "a+b&c=d", "feature/login"])
     def test_open_pull_request_one_that_is_open_already_is_found(self, rig: Rig, branch: str) -> None:
-        """AlreadyExistsError holds that pull request; it was asked for once, and no second one is made."""
+        """AlreadyExistsError has the open pull request. The request is sent once, and no second one is opened."""
         repo = given_feature(rig, branch)
         number = rig.given_pull_request(repo, source_branch=branch, title="First")
 
@@ -262,7 +262,7 @@ class OpenPullRequestCases:
         assert set(rig.pull_requests(repo)) == {number}
 
     def test_open_pull_request_the_existing_one_is_that_of_these_branches(self, rig: Rig) -> None:
-        """Not one from a branch that begins alike, nor one into another target, nor a closed one."""
+        """A pull request from a similar branch, into another target, or that is closed, does not count."""
         repo = given_feature(rig)
         for name in ("feature-2", "develop"):
             rig.given_branch(repo, name)
@@ -289,7 +289,7 @@ class OpenPullRequestCases:
         assert error.existing.number == number
 
     def test_open_pull_request_a_closed_one_is_in_nobodys_way(self, rig: Rig) -> None:
-        """Only an open pull request takes the place."""
+        """A closed pull request does not prevent a new one."""
         repo = given_feature(rig)
         closed = rig.given_pull_request(repo, source_branch="feature")
         rig.given_closed(repo, closed)
@@ -300,7 +300,7 @@ class OpenPullRequestCases:
         assert rig.pull_requests(repo)[closed].state is PullRequestState.CLOSED
 
     def test_open_pull_request_a_merged_one_is_in_nobodys_way(self, rig: Rig) -> None:
-        """A branch that went on after its merge can be proposed again."""
+        """A branch with new commits after its merge can have a new pull request."""
         repo = given_feature(rig)
         merged = rig.given_pull_request(repo, source_branch="feature")
         rig.given_merged(repo, merged)
@@ -311,7 +311,7 @@ class OpenPullRequestCases:
         assert value.number != merged
 
     def test_open_pull_request_a_branch_can_be_proposed_for_two_targets(self, rig: Rig) -> None:
-        """The pair of branches is what counts."""
+        """A branch can have an open pull request for each of two targets."""
         repo = given_feature(rig)
         rig.given_branch(repo, "develop")
         number = rig.given_pull_request(repo, source_branch="feature")
@@ -325,7 +325,7 @@ class OpenPullRequestCases:
         ("source", "target"), [("featur", "main"), ("none", "main"), ("feature", "mai"), ("feature", "none")]
     )
     def test_open_pull_request_an_unknown_branch_is_not_found(self, rig: Rig, source: str, target: str) -> None:
-        """Source and target must exist under their whole names."""
+        """The source and the target must exist under exactly these names."""
         repo = given_feature(rig)
 
         refused(
@@ -340,7 +340,7 @@ class OpenPullRequestCases:
         assert rig.pull_requests(repo) == {}
 
     def test_open_pull_request_nothing_to_merge_is_told(self, rig: Rig) -> None:
-        """Without commits between the branches a host refuses (ConflictError) or opens it; nothing in between."""
+        """Without commits between the branches, a host either raises ConflictError or opens the pull request."""
         repo = rig.given_repo()
         rig.given_branch(repo, "same")
 
@@ -349,13 +349,13 @@ class OpenPullRequestCases:
         )
 
         if isinstance(result, GitProviderError):
-            assert isinstance(result, ConflictError), f"it is opened or a conflict, not {result!r}"
+            assert isinstance(result, ConflictError), f"expected a pull request or ConflictError, not {result!r}"
             assert rig.pull_requests(repo) == {}
         else:
             assert set(rig.pull_requests(repo)) == {result.number}
 
     def test_open_pull_request_a_branch_is_not_merged_into_itself(self, rig: Rig) -> None:
-        """The same source and target is a wrong argument, found before any request."""
+        """Equal source and target branches are refused before any request."""
         repo = given_feature(rig)
 
         invalid(
@@ -370,7 +370,7 @@ class OpenPullRequestCases:
 
     @pytest.mark.parametrize("argument", ["source_branch", "target_branch"])
     def test_open_pull_request_a_branch_of_another_repository_is_refused(self, rig: Rig, argument: str) -> None:
-        """``owner:branch`` names a fork; forks are not in scope."""
+        """``owner:branch`` names a fork, and forks are not supported."""
         repo = given_feature(rig)
         branches: dict[str, Any] = {"source_branch": "feature", "target_branch": "main"}
         branches[argument] = f"{rig.namespace}:{branches[argument]}"
@@ -378,7 +378,7 @@ class OpenPullRequestCases:
         invalid(rig, argument, rig.provider.open_pull_request, repo, title="A change", **branches)
 
     def test_open_pull_request_wrong_arguments_are_refused_before_any_request(self, rig: Rig) -> None:
-        """Each names its argument; nothing is opened."""
+        """Each error names its argument, and nothing is opened."""
         repo = given_feature(rig)
         wrong: list[tuple[str, Any]] = [
             *(("source_branch", bad) for bad in (*BAD_BRANCHES, SHA_LIKE)),

@@ -1,4 +1,4 @@
-"""Cases for get_repo and list_branches, and for what every operation has in common."""
+"""Cases for get_repo and list_branches, and for all operations."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from gitprovider.testing.rig import Rig
 
 
 class EveryOperationCases:
-    """What holds for all eight operations."""
+    """Cases for all eight operations."""
 
     @pytest.mark.parametrize("operation", CALLS)
     def test_a_malformed_path_is_refused_before_any_request(self, rig: Rig, operation: str) -> None:
-        """A URL, an outer slash, an empty part, a control character or another type is no repository path."""
+        """A URL, an outer slash, an empty part, a control character or another type is not a repository path."""
         for bad in BAD_REPOS:
             call, args, kwargs = CALLS[operation](rig.provider, bad)
             invalid(rig, "repo", call, *args, **kwargs)
 
     @pytest.mark.parametrize("operation", [name for name in CALLS if name != "create_repo"])
     def test_an_unknown_repository_is_not_found(self, rig: Rig, operation: str) -> None:
-        """A repository that is not there is NotFoundError, which names it."""
+        """A missing repository raises NotFoundError with its path."""
         repo = rig.fresh_path()
         call, args, kwargs = CALLS[operation](rig.provider, repo)
 
@@ -46,7 +46,7 @@ class EveryOperationCases:
 
     @pytest.mark.parametrize("operation", [name for name in CALLS if name not in READS])
     def test_a_failed_mutation_carries_its_intent(self, rig: Rig, operation: str) -> None:
-        """The error of a mutation holds the record with which to look afterwards; it survives JSON."""
+        """The error of a mutation has the intent that ``resolve`` needs, and the intent can be stored as JSON."""
         repo = rig.given_repo() if operation == "create_repo" else rig.fresh_path()
         call, args, kwargs = CALLS[operation](rig.provider, repo)
 
@@ -58,7 +58,7 @@ class EveryOperationCases:
 
     @pytest.mark.parametrize("operation", [name for name in CALLS if name not in ("get_repo", "create_repo")])
     def test_a_renamed_repository_has_moved(self, rig: Rig, operation: str) -> None:
-        """At the old path every operation but get_repo is RepoMovedError, and nothing is sent to the new place."""
+        """At the old path, every operation except get_repo raises RepoMovedError. Nothing is sent to the new path."""
         old = rig.given_repo()
         rig.given_branch(old, "feature")
         rig.given_commit(old, "feature", {"feature.txt": b"feature\n"})
@@ -75,7 +75,7 @@ class EveryOperationCases:
 
     @pytest.mark.parametrize("operation", ["create_branch", "commit_files", "open_pull_request", "merge_pull_request"])
     def test_an_archived_repository_is_not_changed(self, rig: Rig, operation: str) -> None:
-        """It is read-only: PermissionDeniedError, and everything is as it was."""
+        """An archived repository is read-only: PermissionDeniedError is raised, and nothing changes."""
         repo = rig.given_repo()
         rig.given_branch(repo, "feature")
         rig.given_commit(repo, "feature", {"feature.txt": b"feature\n"})
@@ -91,13 +91,13 @@ class EveryOperationCases:
 
     @pytest.mark.parametrize("operation", CALLS)
     def test_a_credential_that_is_no_longer_good(self, rig: Rig, operation: str) -> None:
-        """AuthenticationError, asked once: no retry makes it good, and nothing is changed."""
+        """AuthenticationError is raised after one request, without retries, and nothing changes."""
         repo = rig.given_repo()
         rig.given_branch(repo, "feature")
         before = (rig.branches(repo), rig.pull_requests(repo), rig.protection(repo, "feature"))
         asked = rig.fresh_path() if operation == "create_repo" else repo
         if not rig.given_revoked_credential():
-            pytest.skip("this host asks for no credential")
+            pytest.skip("this host needs no credential")
         sent = rig.requests_seen()
         call, args, kwargs = CALLS[operation](rig.provider, asked)
 
@@ -112,7 +112,7 @@ class GetRepoCases:
     """get_repo."""
 
     def test_get_repo_a_repository_is_read(self, rig: Rig) -> None:
-        """The value says what the host has, in the contract's types."""
+        """The value has the host's data in the contract's types."""
         repo = rig.given_repo(description="Widgets, Größe 4", visibility=Visibility.PRIVATE)
 
         value = rig.provider.get_repo(repo)
@@ -123,30 +123,30 @@ class GetRepoCases:
         assert value.default_branch == "main"
         assert value.archived is False
         assert value.id, "a repository has an id"
-        assert value.provider, "a repository says whose it is"
-        assert value.web_url, "a repository has an address for people"
-        assert value.clone_url, "a repository has an address for Git"
+        assert value.provider, "a repository has a provider's name"
+        assert value.web_url, "a repository has a web page"
+        assert value.clone_url, "a repository has a clone URL"
         assert value.created_at is None or value.created_at.tzinfo is UTC
 
     def test_get_repo_a_public_repository_says_so(self, rig: Rig) -> None:
-        """The visibility is the host's."""
+        """``visibility`` is the host's value."""
         repo = rig.given_repo(visibility=Visibility.PUBLIC)
 
         assert rig.provider.get_repo(repo).visibility is Visibility.PUBLIC
 
     def test_get_repo_an_empty_repository_names_its_default_branch(self, rig: Rig) -> None:
-        """The default branch has a name before it exists."""
+        """``default_branch`` is set although the branch does not exist yet."""
         assert rig.provider.get_repo(rig.given_empty_repo()).default_branch == "main"
 
     def test_get_repo_an_archived_repository_says_so(self, rig: Rig) -> None:
-        """``archived`` is the host's."""
+        """``archived`` is the host's value."""
         repo = rig.given_repo()
         rig.given_archived(repo)
 
         assert rig.provider.get_repo(repo).archived is True
 
     def test_get_repo_a_renamed_repository_is_read_at_its_new_place(self, rig: Rig) -> None:
-        """The old path still leads to it: ``path`` is the new one and ``id`` is the same."""
+        """The old path redirects to the repository: ``path`` is the new path, and ``id`` is the same."""
         old = rig.given_repo()
         before = rig.provider.get_repo(old)
         new = rig.given_renamed(old)
@@ -158,13 +158,13 @@ class GetRepoCases:
         assert value == rig.provider.get_repo(new)
 
     def test_get_repo_two_repositories_have_two_ids(self, rig: Rig) -> None:
-        """An id is of one repository."""
+        """The ids of two repositories differ."""
         ids = {rig.provider.get_repo(rig.given_repo()).id for _ in range(2)}
 
         assert len(ids) == 2
 
     def test_get_repo_reading_twice_gives_equal_values(self, rig: Rig) -> None:
-        """Values compare by what they hold."""
+        """Values with equal fields are equal."""
         repo = rig.given_repo()
 
         assert rig.provider.get_repo(repo) == rig.provider.get_repo(repo)
@@ -177,13 +177,13 @@ class GetRepoCases:
             rig.provider.get_repo(repo)
 
     def test_get_repo_a_name_that_another_one_begins_with_is_not_found(self, rig: Rig) -> None:
-        """A path is looked up exactly, never by its beginning."""
+        """A path must match exactly; a prefix does not."""
         repo = rig.given_repo()
 
         refused(NotFoundError, rig.provider.get_repo, repo[:-1])
 
     def test_get_repo_optional_makes_a_probe_of_it(self, rig: Rig) -> None:
-        """NotFoundError becomes None; another failure stays one."""
+        """``optional`` turns NotFoundError into None and raises any other error."""
         assert optional(rig.provider.get_repo, rig.fresh_path()) is None
         with nothing_sent(rig), pytest.raises(InvalidRequestError):
             optional(rig.provider.get_repo, "no path")
@@ -193,11 +193,11 @@ class ListBranchesCases:
     """list_branches."""
 
     def test_list_branches_an_empty_repository_has_no_branch(self, rig: Rig) -> None:
-        """No commit, no branch, no error."""
+        """An empty repository gives an empty list, not an error."""
         assert rig.provider.list_branches(rig.given_empty_repo()) == []
 
     def test_list_branches_each_branch_has_its_own_head(self, rig: Rig) -> None:
-        """Names and shas are those of the host."""
+        """Names and shas are the host's values."""
         repo = rig.given_repo()
         rig.given_branch(repo, "develop")
         rig.given_commit(repo, "develop", {"a.txt": b"a\n"})
@@ -218,7 +218,7 @@ class ListBranchesCases:
         assert listed == sorted([*names, "main"])
 
     def test_list_branches_any_name_that_git_takes_is_listed_as_it_is(self, rig: Rig) -> None:
-        """No name is decoded, encoded, folded or cut on the way."""
+        """No name is decoded, encoded, case-folded or truncated."""
         repo = rig.given_repo()
         rig.given_branches(repo, GOOD_BRANCHES)
 
@@ -228,29 +228,29 @@ class ListBranchesCases:
 
     @pytest.mark.parametrize("count", [99, 100, 101, 200, 1000])
     def test_list_branches_every_page_is_read(self, rig: Rig, count: int) -> None:
-        """However many branches there are, each comes once, also when they end where a page ends."""
+        """Every branch is listed once, even if the last page is full."""
         repo = rig.given_repo()
         names = [f"b{i:04}" for i in range(count - 1)]
         rig.given_branches(repo, names)
 
         listed = [b.name for b in rig.provider.list_branches(repo)]
 
-        assert len(listed) == count, f"{count} branches, and {len(listed)} were listed"
+        assert len(listed) == count, f"there are {count} branches, but {len(listed)} were listed"
         assert listed == sorted([*names, "main"])
 
     def test_list_branches_protection_is_told(self, rig: Rig) -> None:
-        """``protected`` is True where a rule applies and False where none does; None where the host does not say."""
+        """``protected`` is True if a rule applies and False if none does; None if the host does not say."""
         repo = rig.given_repo()
         rig.given_branches(repo, ["free", "kept"])
         rig.given_protection(repo, "kept", BranchProtection())
 
-        told = {b.name: b.protected for b in rig.provider.list_branches(repo)}
+        protected = {b.name: b.protected for b in rig.provider.list_branches(repo)}
 
-        assert told["kept"] in (True, None)
-        assert told["free"] in (False, None)
+        assert protected["kept"] in (True, None)
+        assert protected["free"] in (False, None)
 
     def test_list_branches_a_deleted_branch_is_not_listed(self, rig: Rig) -> None:
-        """The list is of the present."""
+        """A branch disappears from the list after it is deleted."""
         repo = rig.given_repo()
         sha = rig.given_branch(repo, "gone")
         assert ("gone", sha) in [(b.name, b.sha) for b in rig.provider.list_branches(repo)]

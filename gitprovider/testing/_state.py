@@ -1,4 +1,4 @@
-"""Cases for HostState, the reads with which to look after a failure."""
+"""Cases for HostState, the reads that ``resolve`` and ``ensure`` use."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class HostStateCases:
     """head, contains, commit, tree, protection, find_pull_requests, get_pull_request."""
 
     def test_state_it_has_a_name_and_a_time_to_settle(self, rig: Rig) -> None:
-        """Both are what an intent is judged by."""
+        """``resolve`` needs both for an intent."""
         state = _state(rig)
 
         assert state.name == rig.provider.get_repo(rig.given_repo()).provider
         assert state.settle >= 0
 
     def test_state_looking_changes_nothing(self, rig: Rig) -> None:
-        """No look sends a mutation."""
+        """No read sends a mutation."""
         state = _state(rig)
         repo = given_feature(rig)
         number = rig.given_pull_request(repo, source_branch="feature")
@@ -47,7 +47,7 @@ class HostStateCases:
 
     @pytest.mark.parametrize("branch", ["feature", "feature/login", "a%2Fb#1", "grüße/\U0001f680", "a+b&c=d"])
     def test_state_a_head_is_read(self, rig: Rig, branch: str) -> None:
-        """Under the branch's exact name."""
+        """The branch's name must match exactly."""
         state = _state(rig)
         repo = given_feature(rig, branch)
 
@@ -55,7 +55,7 @@ class HostStateCases:
         refused(NotFoundError, state.head, repo, branch[:-2])
 
     def test_state_no_branch_has_no_head(self, rig: Rig) -> None:
-        """No repository, no branch, no commit: NotFoundError."""
+        """A missing repository, a missing branch and an empty repository raise NotFoundError."""
         state = _state(rig)
 
         refused(NotFoundError, state.head, rig.fresh_path(), "main")
@@ -63,7 +63,7 @@ class HostStateCases:
         refused(NotFoundError, state.head, rig.given_empty_repo(), "main")
 
     def test_state_a_branch_contains_what_it_reaches(self, rig: Rig) -> None:
-        """Its head and what came before; not what another branch has, nor what nobody has."""
+        """A branch contains its head and earlier commits, but not another branch's or an unknown commit."""
         state = _state(rig)
         repo = given_feature(rig)
         heads = rig.branches(repo)
@@ -76,7 +76,7 @@ class HostStateCases:
         refused(NotFoundError, state.contains, repo, heads["main"], "none")
 
     def test_state_a_merge_contains_both_sides(self, rig: Rig) -> None:
-        """A commit that came by the second parent is reachable too."""
+        """A commit that is reachable only through the second parent counts."""
         state = _state(rig)
         repo = given_feature(rig)
         head = rig.branches(repo)["feature"]
@@ -86,7 +86,7 @@ class HostStateCases:
         assert state.contains(repo, head, "main") is True
 
     def test_state_a_commit_is_read(self, rig: Rig) -> None:
-        """Its sha, first parent and message."""
+        """The value has the commit's sha, first parent and message."""
         state = _state(rig)
         repo = given_feature(rig)
         heads = rig.branches(repo)
@@ -99,7 +99,7 @@ class HostStateCases:
         refused(NotFoundError, state.commit, repo, SHA_LIKE)
 
     def test_state_a_tree_is_read(self, rig: Rig) -> None:
-        """Every file with its mode, in whatever depth; no directory. Equal content has an equal sha."""
+        """The tree has every file at any depth with its mode, but no directories. Equal content has an equal sha."""
         state = _state(rig)
         files = {
             "a": File(b"a"),
@@ -117,22 +117,22 @@ class HostStateCases:
         refused(NotFoundError, state.tree, repo, SHA_LIKE)
 
     def test_state_protection_is_read(self, rig: Rig) -> None:
-        """What holds for the branch; None where nothing does, also beside one that begins alike."""
+        """The value is the branch's protection, or None. A rule for a branch with a similar name does not count."""
         state = _state(rig)
         repo = rig.given_repo()
         rig.given_branches(repo, ["release", "release-1"])
         rig.given_protection(repo, "release", BranchProtection())
 
-        held = state.protection(repo, "release")
+        current = state.protection(repo, "release")
 
-        assert held is not None
-        assert not BranchProtection().missing_from(held)
+        assert current is not None
+        assert not BranchProtection().missing_from(current)
         assert state.protection(repo, "release-1") is None
         refused(NotFoundError, state.protection, repo, "none")
         refused(NotFoundError, state.protection, rig.fresh_path(), "main")
 
     def test_state_a_pull_request_is_read(self, rig: Rig) -> None:
-        """Open, and then merged with the commit that the merge made."""
+        """An open pull request is read, and after the merge it has the merge commit."""
         state = _state(rig)
         repo = given_feature(rig)
         number = rig.given_pull_request(repo, source_branch="feature", title="A change")
@@ -150,7 +150,7 @@ class HostStateCases:
         refused(NotFoundError, state.get_pull_request, rig.fresh_path(), number)
 
     def test_state_pull_requests_are_found_by_their_branches(self, rig: Rig) -> None:
-        """Newest first, in any state or in one; not those of a branch that begins alike or of another target."""
+        """The newest comes first, in any state or in one. Similar source branches and other targets are excluded."""
         state = _state(rig)
         repo = given_feature(rig)
         rig.given_branches(repo, ["develop"])
@@ -172,7 +172,7 @@ class HostStateCases:
 
     @pytest.mark.parametrize("branch", ["feature/login", "a%2Fb#1", "grüße/\U0001f680", "a+b&c=d"])
     def test_state_pull_requests_are_found_under_any_branch_name(self, rig: Rig, branch: str) -> None:
-        """A name goes into a query as it is."""
+        """Special characters in a branch name are encoded in the query."""
         state = _state(rig)
         repo = given_feature(rig, branch)
         number = rig.given_pull_request(repo, source_branch=branch)

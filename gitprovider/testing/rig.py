@@ -1,4 +1,4 @@
-"""The rig: how the contract suite sets a host's state, reads it back, and counts what a provider sends."""
+"""The rig: sets a host's state for the contract suite, reads it back, and counts what a provider sends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class File:
     """A file as Git stores it.
 
     Attributes:
-        content: the blob's bytes; for a symbolic link its target, for a submodule the commit's sha in ASCII.
+        content: the blob's bytes; the target of a symbolic link; the commit's sha of a submodule, in ASCII.
         mode: ``100644``, ``100755``, ``120000`` (symbolic link) or ``160000`` (submodule).
     """
 
@@ -25,7 +25,7 @@ class File:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitView:
-    """A commit as Git stores it. ``message`` is without its trailing line ends."""
+    """A commit as Git stores it. ``message`` has no trailing newlines."""
 
     sha: str
     parents: tuple[str, ...]
@@ -36,7 +36,7 @@ class CommitView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullRequestView:
-    """A pull request as the host has it. ``title`` is without a prefix by which the host marks a draft."""
+    """A pull request as the host stores it. ``title`` does not include a draft prefix."""
 
     number: int
     state: PullRequestState
@@ -50,19 +50,19 @@ class PullRequestView:
 
 
 class Rig(Protocol):
-    """Given-verbs that set the host's state without the provider, verbs that read it back, and two counters.
+    """Methods that set the host's state without the provider (``given_…``), read it back, and count requests.
 
-    A rig may serve one case or many: every repository that it makes has a path of its own.
+    A rig may serve one case or many. Every repository that it creates has its own path.
     """
 
     @property
     def provider(self) -> GitProviderContract:
-        """The provider under test, with a credential that may do everything in :attr:`namespace`."""
+        """The provider under test. Its credential has all permissions in :attr:`namespace`."""
         ...
 
     @property
     def state(self) -> HostState | None:
-        """The provider's reads of the host's state, or None when it has none: their cases are then skipped."""
+        """The provider's HostState, or None if it has none. Its cases are then skipped."""
         ...
 
     @property
@@ -72,48 +72,53 @@ class Rig(Protocol):
 
     @property
     def unknown_namespace(self) -> str | None:
-        """A namespace that the host does not know; None when this host makes a missing one."""
+        """A namespace that does not exist; None if the host creates a missing one."""
         ...
 
     @property
     def reviewer(self) -> str:
-        """A user name whose review may be requested; not the credential's own."""
+        """The name of a user whose review can be requested, other than the credential's user."""
         ...
 
     @property
     def unknown_reviewer(self) -> str | None:
-        """A user name that the host does not know; None when this host asks for no account."""
+        """The name of a user that does not exist; None if this host accepts any name."""
         ...
 
     def supports(self, option: str) -> bool:
-        """Whether the host honours an option of ``gitprovider.options.OPTIONS``."""
+        """Report whether the host honours an option of ``gitprovider.options.OPTIONS``."""
         ...
 
     def requests_seen(self) -> int:
-        """How many requests of any kind the provider has sent so far."""
+        """Return how many requests of any kind the provider has sent so far."""
         ...
 
     def mutations_seen(self) -> int:
-        """How many requests that may change the host it has sent so far, refused ones included."""
+        """Return how many requests that may change the host the provider has sent so far, including refused ones."""
         ...
 
     def on_next_mutation(self, action: Callable[[], object], *, when: Literal["before", "after"] = "before") -> None:
-        """Call ``action`` once, right before or after the provider's next mutation takes effect on the host."""
+        """Call ``action`` once, immediately before or after the provider's next mutation takes effect on the host."""
         ...
 
     def given_failing_requests(self, count: int) -> bool:
-        """The provider's next ``count`` requests fail as on an overloaded host (503), and have no effect.
+        """Make the provider's next ``count`` requests fail as on an overloaded host (503), without effect.
 
-        False when nothing lies between provider and host that could fail; so with :meth:`given_lost_answer`.
+        Return False if there is no connection between the provider and the host that could fail. The case is then
+        skipped.
         """
         ...
 
     def given_lost_answer(self) -> bool:
-        """The provider's next mutation takes effect on the host, and its answer is lost: the connection is reset."""
+        """Lose the response to the provider's next mutation: it takes effect, and the connection is reset.
+
+        Return False if there is no connection between the provider and the host that could fail. The case is then
+        skipped.
+        """
         ...
 
     def fresh_path(self) -> str:
-        """A full path in :attr:`namespace` that nothing has."""
+        """Return an unused full path in :attr:`namespace`."""
         ...
 
     def given_repo(
@@ -123,36 +128,36 @@ class Rig(Protocol):
         description: str = "",
         visibility: Visibility = Visibility.PRIVATE,
     ) -> str:
-        """A repository whose default branch ``main`` has one commit with these files; its path.
+        """Create a repository whose default branch ``main`` has one commit with these files. Return its path.
 
-        None means a README.md. The commit's time and author are the rig's choice; so they are everywhere below.
+        None means a README.md. The rig chooses the commit's time and author, here and in the methods below.
         """
         ...
 
     def given_empty_repo(self) -> str:
-        """A repository without a commit, whose default branch will be ``main``; its path."""
+        """Create a repository without commits whose default branch will be ``main``. Return its path."""
         ...
 
     def given_branch(self, repo: str, name: str, *, source: str = "main") -> str:
-        """A branch at the head of another one; its sha."""
+        """Create a branch at the head of another one. Return its sha."""
         ...
 
     def given_branches(self, repo: str, names: Sequence[str]) -> None:
-        """Many branches at the head of ``main``."""
+        """Create many branches at the head of ``main``."""
         ...
 
     def given_commit(
         self, repo: str, branch: str, files: Mapping[str, bytes | File | None], *, message: str = "change"
     ) -> str:
-        """One more commit on a branch, protected or not, that sets files or (None) removes them; its sha."""
+        """Commit to a branch, protected or not. None removes a file. Return the commit's sha."""
         ...
 
     def given_no_branch(self, repo: str, name: str) -> None:
-        """The branch is gone."""
+        """Delete the branch."""
         ...
 
     def given_protection(self, repo: str, branch: str, rules: BranchProtection) -> None:
-        """The branch has exactly this protection. Only fields that :meth:`supports` admits are asked for."""
+        """Give the branch exactly this protection. Only fields that :meth:`supports` allows are requested."""
         ...
 
     def given_pull_request(
@@ -164,64 +169,64 @@ class Rig(Protocol):
         title: str = "A change",
         draft: bool = False,
     ) -> int:
-        """An open pull request; its number."""
+        """Open a pull request. Return its number."""
         ...
 
     def given_closed(self, repo: str, number: int) -> None:
-        """The pull request was closed without a merge."""
+        """Close the pull request without merging it."""
         ...
 
     def given_merged(self, repo: str, number: int) -> str:
-        """The pull request was merged with a merge commit, by somebody else; the sha of that commit."""
+        """Merge the pull request with a merge commit as another user. Return the sha of that commit."""
         ...
 
     def given_approval(self, repo: str, number: int) -> None:
-        """Somebody who may approve has approved the pull request."""
+        """Approve the pull request as a user who may approve it."""
         ...
 
     def given_check(self, repo: str, branch: str, name: str, state: Literal["success", "failure", "pending"]) -> None:
-        """A status check reported on the branch's head."""
+        """Report a status check on the branch's head."""
         ...
 
     def given_merge_method(self, repo: str, method: MergeMethod, *, allowed: bool) -> bool:
-        """The repository's settings admit, or do not admit, merging by this method.
+        """Allow or forbid this merge method in the repository's settings.
 
-        False when the host has no settings that could forbid it; the case is then skipped.
+        Return False if the host has no setting that can forbid it. The case is then skipped.
         """
         ...
 
     def given_revoked_credential(self) -> bool:
-        """The credential is no longer good, for the rest of the case. False when this host asks for none."""
+        """Make the credential invalid for the rest of the case. Return False if this host needs none."""
         ...
 
     def given_archived(self, repo: str) -> None:
-        """The repository is archived: read-only."""
+        """Archive the repository, which makes it read-only."""
         ...
 
     def given_renamed(self, repo: str) -> str:
-        """The repository has another path now, and the old one leads there; the new path."""
+        """Rename the repository. Its old path redirects to the new one. Return the new path."""
         ...
 
     def exists(self, repo: str) -> bool:
-        """Whether there is a repository at this very path."""
+        """Report whether a repository exists at exactly this path."""
         ...
 
     def branches(self, repo: str) -> dict[str, str]:
-        """Every branch and its head."""
+        """Return every branch and its head."""
         ...
 
     def files(self, repo: str, branch: str) -> dict[str, File]:
-        """Every file on a branch, by path."""
+        """Return every file on a branch, by path."""
         ...
 
     def history(self, repo: str, branch: str) -> list[CommitView]:
-        """Every commit reachable from the branch's head; the head first."""
+        """Return every commit reachable from the branch's head, the head first."""
         ...
 
     def protection(self, repo: str, branch: str) -> BranchProtection | None:
-        """What holds for the branch; None when nothing does."""
+        """Return the branch's protection; None if nothing protects it."""
         ...
 
     def pull_requests(self, repo: str) -> dict[int, PullRequestView]:
-        """Every pull request in any state, by number."""
+        """Return every pull request in any state, by number."""
         ...

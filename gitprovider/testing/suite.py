@@ -1,4 +1,4 @@
-"""The contract suite: one class, every case."""
+"""The contract suite: one class with every case."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ class GitProviderContractTests(
     HostStateCases,
     FailureCases,
 ):
-    """Every case of the contract. Subclass it as ``Test…`` and supply a fixture ``rig``; see ``gitprovider.testing``.
+    """Every case of the contract. Subclass it as ``Test…`` with a fixture ``rig``, as ``gitprovider.testing`` shows.
 
     Attributes:
-        gaps: what the provider is known not to hold to: the name of a case, or of one of its parameters
-            (``test_merge_a_conflict[rebase]``), and the reason. Such a case must fail; one that passes is an error.
+        gaps: the cases that the provider does not pass yet: the name of a case, or of a case with one of its parameters
+            (``test_merge_a_conflict[rebase]``), and the reason. Such a case must fail. If it passes, that is an error.
     """
 
     gaps: ClassVar[Mapping[str, str]] = {}
 
     def __init_subclass__(cls, **kwargs: object) -> None:
-        """Refuse a case that is redefined, and a gap that names no case or gives no reason."""
+        """Refuse a redefined case, and a gap without an existing case or without a reason."""
         super().__init_subclass__(**kwargs)
         for name in case_names():
             if getattr(cls, name) is not getattr(GitProviderContractTests, name):
@@ -65,7 +65,7 @@ class GitProviderContractTests(
                 )
         for name, reason in cls.gaps.items():
             if name.partition("[")[0] not in case_names():
-                raise TypeError(f"{cls.__name__}.gaps: {name!r} is no case of the contract")
+                raise TypeError(f"{cls.__name__}.gaps: {name!r} is not a case of the contract")
             if not isinstance(reason, str) or not reason.strip():
                 raise TypeError(f"{cls.__name__}.gaps: {name!r} needs a reason")
 
@@ -80,5 +80,5 @@ class GitProviderContractTests(
 
 
 def case_names() -> tuple[str, ...]:
-    """The names of all cases."""
+    """Return the names of all cases."""
     return tuple(name for name in dir(GitProviderContractTests) if name.startswith("test_"))

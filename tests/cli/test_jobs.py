@@ -141,7 +141,7 @@ def test_resolve_says_undecided_with_exit_code_8(run: Run, widgets: LocalProvide
     ran = run("resolve", stored(tmp_path / "e.json", intent))
 
     assert ran.code == 8
-    assert "look again at\t" in ran.out
+    assert "check again at\t" in ran.out
 
 
 def test_resolve_takes_an_intent_alone(run: Run, widgets: LocalProvider, tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def test_a_subclass_may_add_cases_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("gaps", "problem"),
     [
-        ({"test_no_such_case": "because"}, "is no case"),
+        ({"test_no_such_case": "because"}, "is not a case"),
         ({"test_get_repo_a_repository_is_read": "  "}, "needs a reason"),
         ({"test_get_repo_a_repository_is_read": None}, "needs a reason"),
     ],

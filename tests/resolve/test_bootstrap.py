@@ -355,7 +355,7 @@ def test_a_change_that_the_host_does_not_show_is_an_error(
     report = run(provider, source)
 
     assert report.steps[-1].name == "protect_branch"
-    assert "did not show it within 60 seconds" in str(report.error)
+    assert "did not show the result within 60 seconds" in str(report.error)
 
 
 @pytest.mark.parametrize(
@@ -526,7 +526,7 @@ def test_a_develop_that_did_not_begin_on_main_is_refused(provider: MemoryProvide
     report = run(provider, source)
 
     assert isinstance(report.error, ConflictError)
-    assert "did not begin on main" in str(report.error)
+    assert "was not branched from main" in str(report.error)
 
 
 def test_a_long_history_of_its_own_is_not_read_for_ever(provider: MemoryProvider, source: Path) -> None:
