@@ -120,7 +120,7 @@ class AsyncGitProvider:
                 await anyio.to_thread.run_sync(close)
 
     def __repr__(self) -> str:
-        return f"AsyncGitProvider({self._provider!r})"
+        return f"AsyncGitProvider({getattr(self, '_provider', None)!r})"
 
     async def get_repo(self, repo: str) -> Repo:
         """Return a repository.

@@ -107,6 +107,8 @@ def check_repo_path(value: Any, argument: str = "repo") -> str:
     path = check_text(argument, value, empty=False, limit=1000)
     if "://" in path or re.match(r"[^/\s@]+@[^/\s:]+:", path):
         refuse(argument, "is a URL; give only the full path, such as acme/widgets")
+    if "@" in path:  # everything before it may be a password
+        refuse(argument, "contains an @, which no path has; give the full path alone, such as acme/widgets")
     if path.startswith("/") or path.endswith("/"):
         refuse(argument, f"is {_shown(path)}; it must not begin or end with a slash")
     parts = path.split("/")

@@ -32,7 +32,7 @@ _QUERY_SECRET = re.compile(
     re.IGNORECASE,
 )
 _HEADER_SECRET = re.compile(
-    r"(?P<key>\b(?:authorization|private-token|job-token)\b['\"]?\s{0,9}[:=]\s{0,9}['\"]?)"
+    r"(?P<key>(?:authorization|private-token|job-token)\b['\"]?\s{0,9}[:=]\s{0,9}['\"]?)"
     r"(?:(?:bearer|token|basic)\s{1,9})?[^\s,'\"}]+",
     re.IGNORECASE,
 )
