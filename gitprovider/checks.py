@@ -46,19 +46,19 @@ def check_text(argument: str, value: Any, *, empty: bool = True, multiline: bool
     """Check a str: UTF-8 can encode it, and it has at most ``limit`` characters and no control characters."""
     if not isinstance(value, str):
         refuse(argument, f"must be a str, not {type(value).__name__}")
-    value = str.__str__(value)  # a subclass may have methods of its own
-    if not empty and not value.strip():
+    text: str = str.__str__(value)  # a subclass may have methods of its own
+    if not empty and not text.strip():
         refuse(argument, "must not be empty")
-    if len(value) > limit:
-        refuse(argument, f"has {len(value)} characters; at most {limit} are allowed")
+    if len(text) > limit:
+        refuse(argument, f"has {len(text)} characters; at most {limit} are allowed")
     try:
-        value.encode()
+        text.encode()
     except UnicodeEncodeError:
         refuse(argument, "contains a lone surrogate, which UTF-8 cannot encode")
-    banned = _CONTROL.search(re.sub(r"[\t\r\n\u2028\u2029]", "", value) if multiline else value)
+    banned = _CONTROL.search(re.sub(r"[\t\r\n\u2028\u2029]", "", text) if multiline else text)
     if banned:
         refuse(argument, f"contains the control character {banned.group()!r}")
-    return value
+    return text
 
 
 def check_bool(argument: str, value: Any) -> bool:

@@ -34,7 +34,7 @@ async def _task_cancel(call: Call, control: Control) -> None:
 async def _wait_for(call: Call, control: Control) -> None:
     loop = asyncio.get_running_loop()
     real, offset = loop.time, 0.0
-    loop.time = lambda: real() + offset  # type: ignore[method-assign]
+    loop.time = lambda: real() + offset  # type: ignore[method-assign] # the injected clock
 
     def jump() -> None:
         nonlocal offset
@@ -72,7 +72,7 @@ async def _task_group(call: Call, control: Control) -> None:
 
     async def group() -> None:
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(call())  # type: ignore[arg-type]
+            tasks.create_task(call())  # type: ignore[arg-type] # an Awaitable is a coroutine here
             tasks.create_task(sibling())
 
     task = asyncio.ensure_future(group())

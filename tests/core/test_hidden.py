@@ -81,7 +81,7 @@ class Handler(BaseHTTPRequestHandler):
     """Answers everything with what the server was told, and echoes the headers of the request."""
 
     def do_GET(self) -> None:
-        status, kind = self.server.answer  # type: ignore[attr-defined]
+        status, kind = self.server.answer  # type: ignore[attr-defined] # set by the test
         body = f'{{"message": "{kind} {self.headers}"}}'.encode() if kind == "json" else f"<p>{self.headers}".encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
@@ -184,9 +184,10 @@ def test_no_credential_is_reachable_through_the_coroutines(server: Any) -> None:
 
 
 SECRET_ENV = {"GITHUB_TOKEN": TOKEN, "GITLAB_TOKEN": TOKEN, "GITPROVIDER_TOKEN": TOKEN}
+ANY: Any = {"no str": 5, "verify": 3.5, "retry": 3, "hosts": [TOKEN]}
 REFUSED: dict[str, Callable[[], Any]] = {
     "an unknown name": lambda: connect("forgejo", token=TOKEN, environ=SECRET_ENV),
-    "no str": lambda: connect(5, token=TOKEN, environ=SECRET_ENV),  # type: ignore[arg-type]
+    "no str": lambda: connect(ANY["no str"], token=TOKEN, environ=SECRET_ENV),
     "an option of another": lambda: connect("github", token=TOKEN, obey_rate_limit=True, environ=SECRET_ENV),
     "a token for local": lambda: connect("local", token=TOKEN, root="x", environ=SECRET_ENV),
     "a root": lambda: connect("gitlab", token=TOKEN, root="x", environ=SECRET_ENV),
@@ -194,13 +195,13 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "a wrong url": lambda: connect("github", url="ftp://x", token=TOKEN, environ=SECRET_ENV),
     "a url with credentials": lambda: connect("github", url=f"https://u:{TOKEN}@h", environ=SECRET_ENV),
     "a token of two lines": lambda: connect("github", token=f"{TOKEN}\n{TOKEN}", environ=SECRET_ENV),
-    "a wrong verify": lambda: connect("github", token=TOKEN, verify=3.5, environ=SECRET_ENV),  # type: ignore[arg-type]
+    "a wrong verify": lambda: connect("github", token=TOKEN, verify=ANY["verify"], environ=SECRET_ENV),
     "a wrong timeout": lambda: connect("gitlab", token=TOKEN, timeout=-1, environ=SECRET_ENV),
-    "a wrong retry": lambda: connect("gitlab", token=TOKEN, retry=3, environ=SECRET_ENV),  # type: ignore[arg-type]
+    "a wrong retry": lambda: connect("gitlab", token=TOKEN, retry=ANY["retry"], environ=SECRET_ENV),
     "no token there": lambda: connect("github", url="https://h.example", environ={"GITHUB_TOKEN": TOKEN}),
     "a repo nowhere": lambda: connect_repo("https://h.example/a/b", environ=SECRET_ENV),
     "a repo with credentials": lambda: connect_repo(f"https://{TOKEN}@github.com/a/b", environ=SECRET_ENV),
-    "a repo in a list": lambda: connect_repo("https://h/a/b", hosts=[TOKEN], environ=SECRET_ENV),  # type: ignore[arg-type]
+    "a repo in a list": lambda: connect_repo("https://h/a/b", hosts=ANY["hosts"], environ=SECRET_ENV),
     "a repo with a wrong option": lambda: connect_repo(
         "https://github.com/a/b", timeout=-1, environ={"GITHUB_TOKEN": TOKEN}
     ),
@@ -228,7 +229,7 @@ def test_a_leak_would_be_found() -> None:
         namespace["fail"](TOKEN + "!")
     by_cause = InvalidRequestError("x")
     by_cause.__cause__ = cause = OSError()
-    cause.request = lambda hidden=TOKEN: hidden  # type: ignore[attr-defined]
+    cause.request = lambda hidden=TOKEN: hidden  # type: ignore[attr-defined] # set by the test
 
     assert leaks(by_frame.value)
     assert leaks(by_cause)

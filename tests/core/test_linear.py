@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
-from re import _constants as codes  # type: ignore[attr-defined]
-from re import _parser as parser  # type: ignore[attr-defined]
+from re import _constants as codes  # type: ignore[attr-defined] # typeshed has none of it
+from re import _parser as parser  # type: ignore[attr-defined] # typeshed has none of it
 from typing import Any
 
 import pytest
@@ -123,7 +123,7 @@ def _member(members: Any, choice: int) -> str:
         letters = [
             chr(what if kind is codes.LITERAL else what[0]) for kind, what in members if kind is not codes.NEGATE
         ]
-    return letters[choice % len(letters)]
+    return str(letters[choice % len(letters)])
 
 
 def _in_category(what: Any, letter: str) -> bool:

@@ -213,7 +213,7 @@ def _with_own_repr() -> list[type]:
 
 
 @pytest.mark.parametrize("kind", _with_own_repr())
-def test_the_repr_of_a_half_built_object_does_not_raise(kind: type) -> None:
+def test_the_repr_of_a_half_built_object_does_not_raise(kind: Any) -> None:
     """A debugger or a tracker of errors asks for the repr of ``self`` in a constructor that has just refused."""
     if inspect.isabstract(kind):
         pytest.skip("never built")
