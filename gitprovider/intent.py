@@ -27,6 +27,7 @@ class Intent:
         base_sha: the head that the commit is built on; None for a first commit.
         commit_sha: the commit that becomes the head, if it is known before the ref moves.
         files: the blob sha and mode of each touched path after the commit; None for a path that is deleted.
+        pointers: the blob sha of the LFS pointer of each file that is put, on a host that may store that instead.
         message: the commit's message.
         source_sha: the commit that the new branch points at.
         rules, previous_rules: the requested protection and the one before it, field by field.
@@ -46,6 +47,7 @@ class Intent:
     base_sha: str | None = None
     commit_sha: str | None = None
     files: Mapping[str, tuple[str, str] | None] = field(default_factory=dict)
+    pointers: Mapping[str, str] = field(default_factory=dict)
     message: str | None = None
     source_sha: str | None = None
     rules: Mapping[str, Any] | None = None
@@ -96,6 +98,7 @@ class Intent:
             values[name] = tuple(values.get(name) or ())
         files = values.get("files") or {}
         values["files"] = {path: None if entry is None else (entry[0], entry[1]) for path, entry in files.items()}
+        values["pointers"] = dict(values.get("pointers") or {})
         return cls(**values)
 
 
@@ -134,6 +137,10 @@ def _is_rules(value: object) -> bool:
     )
 
 
+def _is_pointers(value: object) -> bool:
+    return isinstance(value, dict) and all(_is_str(path) and _is_str(sha) for path, sha in value.items())
+
+
 def _is_files(value: object) -> bool:
     return isinstance(value, dict) and all(
         isinstance(path, str)
@@ -151,5 +158,6 @@ _KINDS: Mapping[str, tuple[str, Callable[[object], bool]]] = {
     **dict.fromkeys(("rules", "previous_rules"), ("an object of plain values", _is_rules)),
     **dict.fromkeys(("auto_init", "delete_source_branch", "draft"), ("a bool", _is_bool)),
     "files": ("an object of a sha and a mode per path", _is_files),
+    "pointers": ("an object of str", _is_pointers),
     "number": ("an int", _is_int),
 }

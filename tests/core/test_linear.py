@@ -27,6 +27,7 @@ MADE = {
     "redact.py: _spellings(secret)": _spellings("aZ0-+/<&\"'\\" * 3),
     "_remote/errors.py: self.text": "",  # each rule's own is found in the tables
     "_remote/errors.py: self.header[1]": "",
+    "gitlab/provider.py: f'{re.escape(urlsplit(self._url).path)}/api/v4/projects/(\\\\d+)'": r"/api/v4/projects/(\d+)",
     "_remote/failures.py: text": "",  # each argument of says() is found
     # A test writes these, or a template of this package.
     "fakes/faults.py: self.endpoint": "",
@@ -103,7 +104,7 @@ def _sample(code: Any, value: Any, choice: int) -> str:
     if code is codes.SUBPATTERN:
         return sample(value[-1], choice)
     if code in (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT):
-        return sample(value[2], choice) * max(1, value[0])
+        return sample(value[2], choice) * int(max(1, value[0]))
     return ""
 
 
