@@ -364,7 +364,7 @@ RULES: tuple[ErrorRule, ...] = (
         "gl-quota",
         _REFUSED,
         PermissionDeniedError,
-        text=r"exceed|size limit|storage limit|quota|over .{0,300}limit|too (large|big)|larger than|maximum .{0,300}size",
+        text=r"exceed|size limit|storage limit|quota|over .{0,99}limit|too (large|big)|larger than|maximum .{0,99}size",
         error_kwargs=with_hint("a quota of the project, the group or the instance is reached; its owner can raise it"),
     ),
     ErrorRule(
