@@ -208,7 +208,9 @@ def read_directory(source: str | os.PathLike[str]) -> list[PutFile]:
         InvalidRequestError: ``source`` is not a directory, cannot be read, or is larger than one commit may be. Or it
             contains no file, or anything that is not a regular file, such as a symbolic link.
     """
-    root = Path(source)
+    if not isinstance(source, str | os.PathLike):
+        refuse("source", f"must be a path, not {type(source).__name__}")
+    root = Path(check_text("source", os.fspath(source), empty=False))
     if not root.is_dir():
         refuse("source", f"{str(root)!r} is not a directory")
     files: list[PutFile] = []

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from gitprovider.checks import check_text
 from gitprovider.errors import InvalidRequestError, UnsupportedOptionError
 from gitprovider.models import BranchProtection, Visibility
 
@@ -80,7 +81,7 @@ def support(option: str, host: Host) -> Support:
     Raises:
         InvalidRequestError: the option does not exist.
     """
-    row = OPTIONS.get(option)
+    row = OPTIONS.get(check_text("option", option))
     if row is None:
         raise InvalidRequestError(
             f"option: {option!r} is not an option; see gitprovider.options.OPTIONS", argument="option"
