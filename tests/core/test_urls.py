@@ -3,7 +3,7 @@
 import pytest
 
 from gitprovider import InvalidRequestError
-from gitprovider._core.urls import RepoUrl, Server, parse_repo_url, parse_server
+from gitprovider._core.urls import RepoUrl, Server, parse_api_server, parse_repo_url, parse_server
 
 
 @pytest.mark.parametrize(
@@ -138,3 +138,53 @@ def test_a_setting_that_names_no_host_is_refused_by_its_name(written: str) -> No
 def test_an_address_is_shown_with_brackets_and_port() -> None:
     """An IPv6 address is a URL's host again."""
     assert Server(scheme="https", host="::1", port=8443).netloc == "[::1]:8443"
+
+
+@pytest.mark.parametrize(
+    ("url", "normal"),
+    [
+        ("https://git.example.org/", "https://git.example.org"),
+        ("https://GIT.example.org:443/gitlab/", "https://git.example.org/gitlab"),
+        ("https://git.example.org:8443", "https://git.example.org:8443"),
+        ("http://localhost:80/x/", "http://localhost/x"),
+        ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
+        ("http://[::1]:8080/", "http://[::1]:8080"),
+        ("https://gït.example/", "https://xn--gt-tja.example"),
+        ("git.example.org", "https://git.example.org"),
+    ],
+)
+def test_an_origin_has_one_spelling(url: str, normal: str) -> None:
+    """Case, default ports, trailing slashes and IDNA do not make another origin."""
+    assert parse_api_server("url", url).url == normal
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        " https://git.example.org",
+        "ftp://git.example.org",
+        "https://",
+        "https://git.example.org?x=1",
+        "https://git.example.org#x",
+        "https://u:hunter22@git.example.org",
+        "https://github.com@evil.example",
+        "https://github.com\\@evil.example",
+        "https://git.example.org:port",
+        "http://git.example.org",
+        "http://127.0.0.1.evil.example",
+        "http://localhost.evil.example",
+        None,
+    ],
+)
+def test_what_is_no_safe_origin_is_refused(url: str) -> None:
+    """Credentials, look-alikes and plain http never become the place a token is sent to."""
+    with pytest.raises(InvalidRequestError) as caught:
+        parse_api_server("url", url)
+
+    assert caught.value.argument == "url"
+    assert "hunter22" not in str(caught.value)
+
+
+def test_http_may_be_allowed() -> None:
+    """An argument of the provider allows plain http inside a trusted network."""
+    assert parse_api_server("url", "http://git.internal/", allow_http=True).url == "http://git.internal"

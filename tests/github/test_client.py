@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +13,13 @@ from typing import Any
 import github
 import pytest
 
-from gitprovider import InvalidRequestError, NotFoundError, ProviderUnavailableError, PutFile, RepoMovedError
+from gitprovider import (
+    InvalidRequestError,
+    Outcome,
+    ProviderUnavailableError,
+    RepoMovedError,
+    UnexpectedResponseError,
+)
 from gitprovider.fakes.faults import Fault
 from gitprovider.github import GitHubProvider
 from tests.support.github_hub import REPO, Hub
@@ -193,78 +199,6 @@ def test_a_redirect_is_followed_once(hub: Hub) -> None:
     assert len(hub.sent) <= 3
 
 
-@pytest.mark.parametrize("status", [301, 302, 307, 308])
-def test_on_sockets_a_redirect_goes_nowhere_either(wire: Hub, status: int) -> None:
-    """The guard stands on real connections as it does on imitations."""
-    wire.given_fault(Fault(kind="redirect", status=status, times=None))
-
-    with pytest.raises(RepoMovedError):
-        wire.provider.create_branch(REPO, "develop", source="0" * 40)
-
-    assert len(wire.sent) == 1
-
-
-def test_a_connection_serves_on_after_a_redirect(wire: Hub) -> None:
-    """The guard leaves no connection half read."""
-    wire.given_fault(Fault(kind="redirect", status=302))
-
-    with pytest.raises(RepoMovedError):
-        wire.provider.head(REPO, "main")
-
-    assert wire.provider.head(REPO, "main") == wire.forge.head(REPO, "main")
-
-
-def test_a_closed_port_is_unavailable_and_not_applied() -> None:
-    """Nothing was sent: repeating is safe."""
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        port = closed.getsockname()[1]
-
-    with (
-        GitHubProvider("token", base_url=f"http://127.0.0.1:{port}") as provider,
-        pytest.raises(ProviderUnavailableError) as caught,
-    ):
-        provider.create_branch(REPO, "develop", source="0" * 40)
-
-    assert caught.value.retryable
-
-
-def test_a_silent_host_is_given_up_after_the_timeout(wire: Hub) -> None:
-    """The answer does not come: UNKNOWN, since the request went out."""
-    wire.given_fault(Fault(kind="timeout"))
-
-    with wire.connect(timeout=1) as provider, pytest.raises(ProviderUnavailableError) as caught:
-        provider.create_branch(REPO, "develop", source="0" * 40)
-
-    assert caught.value.outcome == "unknown"
-
-
-def test_a_proxy_is_taken_from_the_environment(wire: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    """HTTP_PROXY is asked instead of the host, as requests does."""
-    monkeypatch.setenv("http_proxy", wire.url)
-    for name in ("no_proxy", "NO_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-
-    with (
-        wire.connect(base_url="http://ghe.example.com", allow_http=True) as provider,
-        pytest.raises(NotFoundError),  # the fake has no /api/v3
-    ):
-        provider.get_repo(REPO)
-
-    assert wire.sent[0].headers["host"] == "ghe.example.com:80"
-
-
-@pytest.mark.parametrize("branch", ["a/b", "x#1", "100%", "%2e%2e", "é", "a&b=c", "a+b", "a;b", "a@b"])
-def test_a_name_reaches_the_host_as_it_is(wire: Hub, branch: str) -> None:
-    """Encoded once, on sockets, in a path and in a body."""
-    wire.provider.create_branch(REPO, branch, source="main")
-    head = wire.provider.head(REPO, branch)
-    commit = wire.provider.commit_files(REPO, branch, [PutFile(path=f"{branch}.txt", content="x")], message="m")
-
-    assert head == wire.forge.head(REPO, "main")
-    assert wire.forge.head(REPO, branch) == commit.sha
-
-
 # Logging
 
 
@@ -319,3 +253,48 @@ def test_the_environment_names_no_file_of_credentials(
     wire.provider.get_repo(REPO)
 
     assert wire.sent[0].headers["authorization"] == f"token {wire.fake.token}"
+
+
+@pytest.mark.pitfall("GH-X-01")
+def test_a_write_to_a_renamed_repository_is_no_success(hub: Hub) -> None:
+    """GitHub's 307 is RepoMovedError with the new path, and nothing happened."""
+    hub.forge.rename_repo(REPO, "acme/gadgets")
+    before = hub.state()
+
+    with pytest.raises(RepoMovedError) as caught:
+        hub.provider.create_branch(REPO, "develop", source="1" * 40)
+
+    assert (caught.value.moved_to, caught.value.outcome) == ("acme/gadgets", Outcome.NOT_APPLIED)
+    assert hub.state() == before
+
+
+@pytest.mark.pitfall("GH-X-05", "GH-GR-01")
+@pytest.mark.parametrize(("status", "kind"), [(200, UnexpectedResponseError), (302, RepoMovedError)])
+def test_a_login_page_is_no_repository(hub: Hub, status: int, kind: type[Exception]) -> None:
+    """A portal, a proxy, or a server's web pages instead of its API."""
+    location = {"Location": "https://ghe.example.com/login?return_to=x", "Content-Type": "text/html"}
+    hub.given_fault(Fault(kind="status", status=status, headers=location, body=b"<html>login</html>"))
+
+    with pytest.raises(kind):
+        hub.provider.get_repo(REPO)
+
+
+@pytest.mark.pitfall("GH-GR-01")
+def test_a_server_is_found_below_its_api() -> None:
+    """Its bare address is made the API's."""
+    with GitHubProvider("token", base_url="https://ghe.example.com") as provider:
+        assert repr(provider) == "GitHubProvider('https://ghe.example.com/api/v3')"
+
+
+@pytest.mark.pitfall("GH-GR-03")
+def test_addresses_in_answers_are_not_used(hub: Hub) -> None:
+    """A server that names itself otherwise is asked where it was configured."""
+    pull = hub.given_pull()
+    with hub.provider.sdk() as client:
+        _, data = client.requester.requestJsonAndCheck("GET", f"/repos/{REPO}/pulls/{pull.number}")
+    body = json.dumps(data).replace("https://api.github.com", "https://api.elsewhere.example").encode()
+    hub.given_fault(Fault(kind="status", status=200, method="GET", body=body))
+
+    hub.provider.merge_pull_request(REPO, pull.number, delete_source_branch=True)
+
+    assert {entry.headers.get("host", "") for entry in hub.sent} <= {"", "api.github.com", "api.github.com:443"}

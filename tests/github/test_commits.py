@@ -12,6 +12,7 @@ import pytest
 
 from gitprovider import (
     Author,
+    BranchProtection,
     Commit,
     ConflictError,
     DeleteFile,
@@ -28,7 +29,7 @@ from gitprovider._core.edits import blob_sha
 from gitprovider.fakes.faults import Fault
 from gitprovider.fakes.http import Request, Response
 from gitprovider.models import FileChange
-from tests.support.github_hub import REPO, Hub, running
+from tests.support.github_hub import REPO, Hub, commit, refuse, running
 
 EMPTY = "acme/empty"
 
@@ -392,3 +393,105 @@ def test_a_ruleset_may_forbid_the_first_commit(empty: Hub) -> None:
 
     with pytest.raises(PermissionDeniedError):
         empty.provider.commit_files(EMPTY, "main", [PutFile(path="a", content="a")], message="m")
+
+
+@pytest.mark.pitfall("GH-CR-09")
+@pytest.mark.parametrize("status", [403, 409, 422])
+def test_a_rule_on_creations_is_a_policy(hub: Hub, status: int) -> None:
+    """Neither an empty repository nor a missing branch."""
+    hub.forge.create_repo("acme/empty")
+    refuse(
+        hub, status, "Repository rule violations found\n\nCannot create ref due to creations being restricted.\n\n",
+        method="PUT",
+    )  # fmt: skip
+
+    with pytest.raises(PermissionDeniedError, match="creations being restricted"):
+        commit(hub, repo="acme/empty")
+
+
+@pytest.mark.pitfall("GH-CF-01")
+def test_an_empty_repository_is_seeded(hub: Hub) -> None:
+    """The Git data API refuses it; the contents API does not."""
+    hub.forge.create_repo("acme/empty")
+    files = [PutFile(path=name, content=name) for name in ("a", "b")]
+
+    made = hub.provider.commit_files("acme/empty", "main", files, message="m")
+
+    assert sorted(hub.forge.read_tree("acme/empty", made.sha)) == ["a", "b"]
+
+
+@pytest.mark.pitfall("GH-CF-04")
+def test_the_other_files_survive(hub: Hub) -> None:
+    """The tree is made on the parent's."""
+    made = commit(hub)
+
+    assert sorted(hub.forge.read_tree(REPO, made.sha)) == ["README.md", "new.txt"]
+
+
+@pytest.mark.pitfall("GH-CF-05")
+def test_the_ref_is_never_forced(hub: Hub) -> None:
+    """Not a fast-forward: somebody else's commit is there, and stays."""
+    refuse(hub, 422, "Update is not a fast forward", method="PATCH")
+
+    with pytest.raises(HeadMovedError):
+        commit(hub)
+
+    assert json.loads(hub.sent[-1].body)["force"] is False
+
+
+@pytest.mark.pitfall("GH-CF-06")
+def test_a_tree_that_is_not_known_yet_may_pass(hub: Hub) -> None:
+    """A lag of the object store: not the caller's mistake, and safe to repeat."""
+    refuse(hub, 422, "Tree SHA does not exist", method="POST", endpoint="/git/commits")
+
+    with pytest.raises(ProviderUnavailableError) as caught:
+        commit(hub)
+
+    assert caught.value.retryable
+
+
+@pytest.mark.pitfall("GH-CF-08")
+def test_a_direct_commit_to_a_protected_branch_is_denied(hub: Hub) -> None:
+    """With the way out in the hint; it is no conflict that could be retried."""
+    hub.given_rule(BranchProtection(enforce_admins=True))
+
+    with pytest.raises(PermissionDeniedError) as caught:
+        commit(hub)
+
+    assert "pull request" in str(caught.value.hint)
+    assert not caught.value.retryable
+
+
+@pytest.mark.pitfall("GH-CF-09")
+def test_many_files_are_several_trees_and_one_commit(hub: Hub) -> None:
+    """More than about 250 inline files time out."""
+    changes = [PutFile(path=f"f{n}", content=str(n), executable=False) for n in range(300)]
+
+    made = hub.provider.commit_files(REPO, "main", changes, message="m")
+
+    assert hub.calls().count("POST /git/trees") == 3
+    assert hub.calls().count("POST /git/commits") == 1
+    assert len(hub.forge.read_tree(REPO, made.sha)) == 301
+
+
+@pytest.mark.pitfall("GH-CF-09")
+def test_a_tree_that_is_too_big_is_told(hub: Hub) -> None:
+    """A 422 about time is no mistake in the request."""
+    refuse(
+        hub, 422, "Sorry, your request timed out.  It's likely that your input was too large to process.", method="POST"
+    )
+
+    with pytest.raises(ProviderUnavailableError) as caught:
+        commit(hub)
+
+    assert "smaller" in str(caught.value.hint)
+
+
+@pytest.mark.pitfall("GH-CF-11")
+@pytest.mark.parametrize("path", ["/a", "a//b", "a/", "./a", "../a", "a/.git/b", ".GIT/config", ""])
+def test_a_malformed_path_is_named_before_it_is_sent(path: str) -> None:
+    """GitHub refuses the tree without saying which path it was."""
+    with pytest.raises(InvalidRequestError) as caught:
+        PutFile(path=path, content="")
+
+    assert caught.value.argument == "path"

@@ -14,17 +14,31 @@ import pytest
 import requests
 import urllib3
 
-from gitprovider import errors
+from gitprovider import (
+    AuthenticationError,
+    InvalidRequestError,
+    NotFoundError,
+    PermissionDeniedError,
+    ProviderUnavailableError,
+    RateLimitedError,
+    RepoMovedError,
+    UnexpectedResponseError,
+    errors,
+    optional,
+)
 from gitprovider._remote.errors import ErrorRule
 from gitprovider._remote.response import BodyError, Response, StatusError
 from gitprovider.errors import NotMergeableReason, Outcome
+from gitprovider.fakes.faults import Fault
 from gitprovider.github import errors as translate
 from gitprovider.redact import printable
 from tests.support import facts
+from tests.support.github_hub import REPO, Hub, create, refuse
 
 FACTS = {name: fact for name, fact in facts.FACTS.items() if fact["host"] == "github"}
 MERGE, REF, PULLS = translate.MERGE, translate.CREATE_REF, translate.PULLS
 USED_UP = {"x_ratelimit_remaining": "0", "x_ratelimit_reset": "1000000000"}
+LIMITS = ("X-RateLimit-Remaining", "X-RateLimit-Limit")
 DENIED, EXISTS, MISSING = errors.PermissionDeniedError, errors.AlreadyExistsError, errors.NotFoundError
 
 
@@ -373,3 +387,118 @@ def test_only_what_may_pass_is_worth_another_try() -> None:
     assert not translate.is_retryable_read_error(ValueError())
     assert not translate.is_retryable_read_error(errors.NotFoundError("x"))
     assert translate.is_retryable_read_error(errors.RateLimitedError("x"))
+
+
+@pytest.mark.pitfall("GH-X-04")
+@pytest.mark.parametrize("body", [b'{"message": "API rate limit exceeded for installation ID 1."}', b"<html></html>"])
+def test_a_429_is_a_rate_limit_whatever_its_body(hub: Hub, body: bytes) -> None:
+    """With the wait that is asked, or a minute."""
+    hub.given_fault(Fault(kind="status", status=429, body=body))
+
+    with pytest.raises(RateLimitedError) as caught:
+        create(hub)
+
+    assert caught.value.retry_after == 60
+
+
+@pytest.mark.pitfall("GH-X-06")
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(kind="redirect", status=301, headers={"Location": "http://api.github.com/repos/acme/widgets"}),
+        Fault(kind="redirect", status=301, headers={"Location": "https://elsewhere.example/repos/acme/widgets"}),
+        Fault(kind="status", status=422, body=b'{"message": {"not": "a string"}}'),
+        Fault(kind="status", status=500, body=b'["a list"]'),
+        Fault(kind="status", status=200, headers=dict.fromkeys(LIMITS, "junk"), body=b"{}"),
+    ],
+)  # fmt: skip
+def test_no_foreign_exception_escapes(hub: Hub, fault: Fault) -> None:
+    """RuntimeError, AssertionError, AttributeError, ValueError: all of them would."""
+    hub.given_fault(fault)
+
+    with pytest.raises((RepoMovedError, InvalidRequestError, ProviderUnavailableError, UnexpectedResponseError)):
+        hub.provider.head(REPO, "main")
+
+
+@pytest.mark.pitfall("GH-X-07")
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (b'{"message": "This repository is empty."}', NotFoundError),
+        (b'{"message": "Branch not found"}', NotFoundError),
+        (b"<html>404</html>", UnexpectedResponseError),
+    ],
+)
+def test_a_404_is_told_by_its_words(hub: Hub, body: bytes, kind: type[Exception]) -> None:
+    """A proxy's page is no proof that something does not exist."""
+    hub.given_fault(Fault(kind="status", status=404, body=body))
+
+    with pytest.raises(kind):
+        hub.provider.head(REPO, "main")
+
+
+@pytest.mark.pitfall("GH-X-08")
+def test_single_sign_on_is_told_with_its_address(hub: Hub) -> None:
+    """The token has to be authorized, and where is in the hint."""
+    sso = {"X-GitHub-SSO": "required; url=https://github.com/orgs/acme/sso?authorization_request=A"}
+    refuse(hub, 403, "Resource protected by organization SAML enforcement.", headers=sso)
+
+    with pytest.raises(PermissionDeniedError) as caught:
+        hub.provider.get_repo(REPO)
+
+    assert "https://github.com/orgs/acme/sso" in str(caught.value.hint)
+
+
+@pytest.mark.pitfall("GH-X-09")
+@pytest.mark.parametrize("text", ["Requires authentication", "A JSON web token could not be decoded", ""])
+def test_every_401_is_about_the_credential(hub: Hub, text: str) -> None:
+    """Not only the one text that PyGithub knows."""
+    refuse(hub, 401, text)
+
+    with pytest.raises(AuthenticationError):
+        hub.provider.get_repo(REPO)
+
+
+@pytest.mark.pitfall("GH-X-10")
+def test_an_outage_keeps_its_status(hub: Hub) -> None:
+    """On every verb alike, with the number of attempts."""
+    hub.given_fault(Fault(kind="status", status=503, body=b"<html>Unicorn!</html>", times=None))
+
+    for call, attempts in ((lambda: hub.provider.get_repo(REPO), 4), (lambda: create(hub), 1)):
+        with pytest.raises(ProviderUnavailableError) as caught:
+            call()
+        assert (caught.value.status, caught.value.attempts) == (503, attempts)
+
+
+@pytest.mark.pitfall("GH-GR-05")
+def test_a_404_is_absence_or_lack_of_access(hub: Hub) -> None:
+    """The hint says both, and creation does not rely on it."""
+    with pytest.raises(NotFoundError) as caught:
+        hub.provider.get_repo("acme/secret")
+
+    assert "may not see it" in str(caught.value.hint)
+    assert optional(hub.provider.get_repo, "acme/secret") is None
+
+
+@pytest.mark.pitfall("GH-GR-06")
+@pytest.mark.parametrize("status", [403, 451])
+def test_a_blocked_repository_is_terminal(hub: Hub, status: int) -> None:
+    """No limit and no outage: it is not tried again."""
+    refuse(hub, status, "Repository access blocked", block={"reason": "dmca"})
+
+    with pytest.raises(PermissionDeniedError, match="blocked"):
+        hub.provider.get_repo(REPO)
+
+    assert len(hub.sent) == 1
+
+
+@pytest.mark.pitfall("GH-AR-01")
+def test_an_archived_repository_says_so(hub: Hub) -> None:
+    """It is not the token's fault."""
+    hub.forge.update_repo(REPO, archived=True)
+
+    with pytest.raises(PermissionDeniedError) as caught:
+        create(hub)
+
+    assert "archived" in str(caught.value.hint)
+    assert hub.provider.get_repo(REPO).archived

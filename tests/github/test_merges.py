@@ -23,7 +23,7 @@ from gitprovider import (
 )
 from gitprovider.fakes.faults import Fault
 from gitprovider.fakes.http import Request, Response
-from tests.support.github_hub import REPO, Hub
+from tests.support.github_hub import REPO, Hub, refuse
 
 PULL, MERGE = "GET /pulls/{number}", "PUT /pulls/{number}/merge"
 NOT_MERGEABLE = b'{"message": "Pull Request is not mergeable", "documentation_url": "x", "status": "405"}'
@@ -317,3 +317,101 @@ def test_the_prefix_of_a_ref_is_no_branch(hub: Hub) -> None:
     hub.provider.merge_pull_request(REPO, 1, expected_head=pull.head_sha, delete_source_branch=True)
 
     assert "feature/two" in dict(hub.forge.branches(REPO))
+
+
+@pytest.mark.pitfall("GH-MG-01", "GH-MG-06")
+def test_what_github_computes_does_not_stop_the_merge(hub: Hub) -> None:
+    """mergeable is null, or says nothing of what is allowed: the merge itself is the question."""
+    pull = hub.given_pull()
+    hub.fake.mergeable_after = 100
+
+    result = hub.provider.merge_pull_request(REPO, pull.number)
+
+    assert result.sha == hub.forge.head(REPO, "main")
+
+
+@pytest.mark.pitfall("GH-MG-02")
+@pytest.mark.parametrize(
+    ("text", "reason", "retryable"),
+    [
+        ("Base branch was modified. Review and try the merge again.", "pending", True),
+        ("Squash merges are not allowed on this repository.", "method", False),
+        ("At least 1 approving review is required by reviewers with write access.", "reviews", False),
+        ("Pull Request is still a draft", "draft", False),
+    ],
+)
+def test_a_405_means_what_it_says(hub: Hub, text: str, reason: str, retryable: bool) -> None:
+    """A race may be repeated by the caller; a setting or a policy not."""
+    pull = hub.given_pull()
+    refuse(hub, 405, text, method="PUT")
+
+    with pytest.raises(NotMergeableError) as caught:
+        hub.provider.merge_pull_request(REPO, pull.number)
+
+    assert (caught.value.reason, caught.value.retryable) == (reason, retryable)
+
+
+@pytest.mark.pitfall("GH-MG-03")
+def test_the_head_is_always_sent(hub: Hub) -> None:
+    """The one that was expected, or the one that was read just before."""
+    pull = hub.given_pull()
+
+    hub.provider.merge_pull_request(REPO, pull.number)
+
+    assert json.loads(hub.sent[1].body)["sha"] == pull.head_sha
+
+
+@pytest.mark.pitfall("GH-MG-04")
+def test_a_pull_request_that_is_merged_already_is_success(hub: Hub) -> None:
+    """The second call gets a 405 from GitHub, and says already_merged."""
+    pull = hub.given_pull()
+    first = hub.provider.merge_pull_request(REPO, pull.number, expected_head=pull.head_sha)
+
+    second = hub.provider.merge_pull_request(REPO, pull.number, expected_head=pull.head_sha)
+
+    assert (second.sha, second.already_merged) == (first.sha, True)
+
+
+@pytest.mark.pitfall("GH-MG-05")
+def test_a_merge_queue_is_a_policy(hub: Hub) -> None:
+    """There is no way around it, and none is tried."""
+    pull = hub.given_pull()
+    hub.forge.update_repo(REPO, settings={"rulesets": [{"pattern": "main", "rules": [{"type": "merge_queue"}]}]})
+
+    with pytest.raises(NotMergeableError, match="merge queue") as caught:
+        hub.provider.merge_pull_request(REPO, pull.number)
+
+    assert caught.value.reason == "policy"
+
+
+@pytest.mark.pitfall("GH-MG-07")
+def test_no_other_method_is_tried(hub: Hub) -> None:
+    """A method that the repository forbids is METHOD, once."""
+    pull = hub.given_pull()
+    hub.forge.update_repo(REPO, settings={"allow_merge_commit": False})
+
+    with pytest.raises(NotMergeableError) as caught:
+        hub.provider.merge_pull_request(REPO, pull.number, method=MergeMethod.MERGE)
+
+    assert caught.value.reason == "method"
+    assert len(hub.host.request_log.mutations()) == 1
+
+
+@pytest.mark.pitfall("GH-MG-08")
+def test_a_branch_that_is_gone_already_is_no_failure(hub: Hub) -> None:
+    """GitHub deleted it first."""
+    pull = hub.given_pull()
+    refuse(hub, 422, "Reference does not exist", method="DELETE")
+
+    hub.provider.merge_pull_request(REPO, pull.number, expected_head=pull.head_sha, delete_source_branch=True)
+
+
+@pytest.mark.pitfall("GH-MG-09")
+def test_a_200_that_did_not_merge_is_no_success(hub: Hub) -> None:
+    """merged must be true."""
+    pull = hub.given_pull()
+    body = b'{"sha": null, "merged": false, "message": "Pull Request is not mergeable"}'
+    hub.given_fault(Fault(kind="status", status=200, method="PUT", body=body))
+
+    with pytest.raises(NotMergeableError):
+        hub.provider.merge_pull_request(REPO, pull.number, expected_head=pull.head_sha)

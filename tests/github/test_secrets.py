@@ -18,10 +18,7 @@ from gitprovider import GitProviderError, PutFile
 from gitprovider.fakes.faults import Fault
 from gitprovider.fakes.github.server import App
 from gitprovider.github import AppInstallation, GitHubProvider
-from tests.github.test_auth import key
 from tests.support.github_hub import REPO, Hub, running
-
-__all__ = ["key"]
 
 PLAIN = "s3cret/of+no=shape"
 ECHO = f'{{"message": "no such token {PLAIN}", "errors": [{{"message": "{PLAIN}"}}], "{PLAIN}": 1}}'.encode()

@@ -40,14 +40,16 @@ def test_a_token_that_no_header_can_carry_is_refused(kind: str, token: Any) -> N
     assert not str(token).strip() or str(token) not in str(caught.value)
 
 
+@pytest.mark.pitfall("GL-AU-01")
 def test_a_job_token_is_refused() -> None:
-    """GL-AU-01: it reaches none of the endpoints, and the error says what to take."""
+    """It reaches none of the endpoints, and the error says what to take."""
     with pytest.raises(InvalidRequestError, match="job token"):
         GitLabProvider(private_token="glcbt-64_abcdefghijklmnopqrst")
 
 
+@pytest.mark.pitfall("GL-GR-03")
 def test_a_revoked_token_is_told_in_the_host_s_words(world: World) -> None:
-    """GL-GR-03: python-gitlab keeps the code alone, and drops the sentence."""
+    """python-gitlab keeps the code alone, and drops the sentence."""
     world.fake.credential = "revoked"
 
     with pytest.raises(AuthenticationError, match="Token was revoked") as caught:

@@ -21,7 +21,7 @@ from gitprovider.errors import (
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.gitlab.auth import Credential
 from gitprovider.gitlab.client import GitLabClient, Settings
-from tests.support.gitlab_world import REPO, TOKEN, URL, World
+from tests.support.gitlab_world import REPO, TOKEN, URL, World, failed
 
 
 def a_client(url: str = URL, *, timeout: float = 15, obey_rate_limit: bool = False) -> GitLabClient:
@@ -145,6 +145,7 @@ def test_a_wrong_verify_is_refused(value: Any) -> None:
     assert caught.value.argument == "verify"
 
 
+@pytest.mark.pitfall("GL-GR-05")
 @pytest.mark.parametrize(
     ("given", "base"),
     [
@@ -157,7 +158,7 @@ def test_a_wrong_verify_is_refused(value: Any) -> None:
     ],
 )
 def test_the_url_is_brought_to_one_form(given: str, base: str, sent: list[dict[str, Any]]) -> None:
-    """GL-GR-05: a sub-path stays; a trailing slash, the API's own path and a scheme's own port go."""
+    """A sub-path stays; a trailing slash, the API's own path and a scheme's own port go."""
     with GitLabProvider(given, private_token=TOKEN).sdk() as client:
         client.http_get("/version")
 
@@ -232,6 +233,7 @@ def test_an_answer_s_headers_are_not_those_of_the_one_before(rsps: responses.Req
         client.send(Request(method="GET", template="/projects/8"))
 
 
+@pytest.mark.pitfall("GL-X-09")
 @pytest.mark.parametrize(
     ("body", "kind", "cut"),
     [
@@ -242,7 +244,7 @@ def test_an_answer_s_headers_are_not_those_of_the_one_before(rsps: responses.Req
     ],
 )
 def test_a_2xx_that_is_no_json_is_a_body_error(rsps: responses.RequestsMock, body: str, kind: str, cut: bool) -> None:
-    """GL-X-09: and JSON that breaks off is told from a page."""
+    """And JSON that breaks off is told from a page."""
     rsps.get(f"{URL}/api/v4/projects/7", body=body, content_type=kind)
 
     with pytest.raises(BodyError) as caught:
@@ -268,17 +270,19 @@ def test_graphql_is_below_the_sub_path(rsps: responses.RequestsMock) -> None:
     ).data == {"data": {}}
 
 
+@pytest.mark.pitfall("GL-X-08", "GL-CB-01")
 @pytest.mark.parametrize("path", ["acme/widgets", "acme/platform/deep/er/widgets"])
 def test_a_path_of_any_depth_is_one_encoded_part(sent: list[dict[str, Any]], path: str) -> None:
-    """GL-X-08, GL-CB-01: encoded once, with its slashes."""
+    """Encoded once, with its slashes."""
     with pytest.raises(UnexpectedResponseError):
         GitLabProvider(private_token=TOKEN).get_repo(path)
 
     assert sent[0]["url"] == f"{URL}/api/v4/projects/{path.replace('/', '%2F')}"
 
 
+@pytest.mark.pitfall("GL-X-11")
 def test_pages_are_asked_for_at_the_configured_url(make_world: Callable[..., World]) -> None:
-    """GL-X-11: whatever host the server believes to have, behind its proxy."""
+    """Whatever host the server believes to have, behind its proxy."""
     world = make_world(url="https://git.example.org/gitlab")
     world.fake.external_url = "http://gitlab-internal.example.org:12345"
     for number in range(150):
@@ -301,8 +305,9 @@ def test_the_whole_of_a_sub_path_host_is_reached(make_world: Callable[..., World
     assert {entry.path.partition("/api/")[0] for entry in world.request_log.entries} == {"/gitlab"}
 
 
+@pytest.mark.pitfall("GL-GR-05")
 def test_a_wrong_sub_path_is_told(make_world: Callable[..., World], rsps: responses.RequestsMock) -> None:
-    """GL-GR-05: the page of another application is no GitLab, and the hint says where to look."""
+    """The page of another application is no GitLab, and the hint says where to look."""
     rsps.get(f"{URL}/api/v4/projects/acme%2Fplatform%2Fwidgets", status=404, json={"error": "404 Not Found"})
 
     with pytest.raises(Exception, match="404") as caught:
@@ -322,8 +327,9 @@ def test_a_redirect_of_a_mutation_is_a_moved_repository(world: World) -> None:
     assert not caught.value.retryable
 
 
+@pytest.mark.pitfall("GL-X-09")
 def test_a_page_of_an_sso_proxy_is_unexpected(world: World) -> None:
-    """GL-X-09: after a mutation nobody knows; the sign-in page is not quoted."""
+    """After a mutation nobody knows; the sign-in page is not quoted."""
     world.fault("html", method="POST", status=200)
 
     with pytest.raises(UnexpectedResponseError) as caught:
@@ -341,11 +347,27 @@ def test_an_ip_block_is_told(world: World) -> None:
         world.provider().get_repo(REPO)
 
 
+@pytest.mark.pitfall("GL-X-04")
 def test_a_hung_host_is_given_up(world: World) -> None:
-    """GL-X-04: a read that is not answered is tried again, and ends."""
+    """A read that is not answered is tried again, and ends."""
     world.fault("timeout", times=None)
 
     with pytest.raises(ProviderUnavailableError) as caught:
         world.provider().get_repo(REPO)
 
     assert caught.value.attempts == 4
+
+
+@pytest.mark.pitfall("GL-X-06")
+def test_an_http_url_is_told_by_its_redirect(rsps: responses.RequestsMock) -> None:
+    """The POST is not turned into a GET, and the hint names the cause."""
+    project, secure = "http://git.example.org/api/v4/projects/acme%2Fwidgets", {"Location": "https://git.example.org/"}
+    rsps.post(f"{project}/repository/branches", status=301, headers=secure)
+    rsps.get(project, status=301, headers=secure)
+    provider = GitLabProvider("http://git.example.org", private_token=TOKEN, allow_http=True)
+
+    error = failed(RepoMovedError, lambda: provider.create_branch("acme/widgets", "x", source="1" * 40))
+
+    assert "https" in (error.hint or "")
+    assert [call.request.method for call in rsps.calls] == ["POST", "GET"]
+    assert all(str(call.request.url).startswith("http://git.example.org/") for call in rsps.calls)

@@ -29,7 +29,7 @@ from gitprovider.fakes.http import Request, Response
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.gitlab.commits import Touched, actions, encoded, queries, seen
 from gitprovider.models import Author, BranchProtection, Commit, DeleteFile, FileChange, MoveFile, PutFile
-from tests.support.gitlab_world import REPO, World
+from tests.support.gitlab_world import REPO, World, failed
 
 TEXT = TreeEntry(blob_sha(b"text"), "100644")
 RUN = TreeEntry(blob_sha(b"run"), "100755")
@@ -47,18 +47,21 @@ def sent_actions(world: World) -> list[dict[str, Any]]:
 # Actions
 
 
+@pytest.mark.pitfall("GL-CF-01")
 def test_a_put_is_a_create_or_an_update_by_what_is_there() -> None:
-    """GL-CF-01: the API has no upsert."""
+    """The API has no upsert."""
     changes = [PutFile(path="new", content="1"), PutFile(path="old", content="2")]
 
     assert [action["action"] for action in chosen(changes, old=TEXT)] == ["create", "update"]
 
 
+@pytest.mark.pitfall("GL-CF-07")
 def test_the_same_content_is_no_action() -> None:
-    """GL-CF-07: GitLab would make an empty commit of it."""
+    """GitLab would make an empty commit of it."""
     assert chosen([PutFile(path="a", content=b"text")], a=TEXT) == []
 
 
+@pytest.mark.pitfall("GL-CF-06")
 @pytest.mark.parametrize(
     ("executable", "there", "content", "verbs"),
     [
@@ -75,7 +78,7 @@ def test_the_same_content_is_no_action() -> None:
 def test_the_executable_bit_is_an_action_of_its_own(
     executable: bool | None, there: TreeEntry | None, content: str, verbs: list[str]
 ) -> None:
-    """GL-CF-06: create and update drop it silently, and False is sent as well."""
+    """Create and update drop it silently, and False is sent as well."""
     entries = {} if there is None else {"a": there}
 
     made = chosen([PutFile(path="a", content=content, executable=executable)], **entries)
@@ -111,6 +114,7 @@ def test_a_directory_is_one_by_either_form_of_its_mode(mode: str) -> None:
         plan([PutFile(path="a", content="")], lookup_in(found.entries))
 
 
+@pytest.mark.pitfall("GL-CF-08")
 @pytest.mark.parametrize(
     ("content", "encoding"),
     [
@@ -124,7 +128,7 @@ def test_a_directory_is_one_by_either_form_of_its_mode(mode: str) -> None:
     ],
 )
 def test_content_is_sent_in_a_form_that_keeps_it(content: bytes, encoding: str) -> None:
-    """GL-CF-08: an empty file's content is sent too; what a proxy or a parameter guard could touch goes as base64."""
+    """An empty file's content is sent too; what a proxy or a parameter guard could touch goes as base64."""
     made = encoded(content)
 
     assert made["encoding"] == encoding
@@ -371,8 +375,9 @@ def test_a_project_that_graphql_does_not_see_is_told_by_rest(
     assert world.mutations == []
 
 
+@pytest.mark.pitfall("GL-AR-01")
 def test_a_repository_that_is_turned_off_is_told(world: World) -> None:
-    """GL-AR-01: the project is there, and its repository is null."""
+    """The project is there, and its repository is null."""
     body = json.dumps({"data": {"project": {"repository": None}}}).encode()
     world.fault("status", endpoint="graphql", status=200, body=body)
 
@@ -424,3 +429,31 @@ def test_conflict_errors_are_not_confused(provider: GitLabProvider, world: World
         provider.commit_files(REPO, "main", [PutFile(path="a", content="")], message="bootstrap")
 
     assert not isinstance(caught.value, ConflictError)
+
+
+@pytest.mark.pitfall("GL-CF-02")
+def test_a_branch_that_does_not_exist_is_not_made_by_a_commit(world: World, provider: GitLabProvider) -> None:
+    """Found by the query, before GitLab's odd text about being on a branch."""
+    failed(
+        NotFoundError,
+        lambda: provider.commit_files(REPO, "develop", [PutFile(path="a", content="")], message="m"),
+    )
+
+    assert world.mutations == []
+
+
+@pytest.mark.pitfall("GL-CF-04")
+@pytest.mark.parametrize("path", ["docs", "docs/a/b", "README.md/x"])
+def test_a_collision_of_files_and_directories_is_an_invalid_request(
+    world: World, provider: GitLabProvider, path: str
+) -> None:
+    """Whichever of GitLab's texts it is, or none: old versions replace the file silently."""
+    head = world.commit("main", {"docs/a": b"1"})
+
+    error = failed(
+        InvalidRequestError,
+        lambda: provider.commit_files(REPO, "main", [PutFile(path=path, content="")], message="m"),
+    )
+
+    assert error.outcome is Outcome.NOT_APPLIED
+    assert world.forge.head(REPO, "main") == head

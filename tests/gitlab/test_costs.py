@@ -34,11 +34,12 @@ def test_get_repo_is_one(world: World, provider: GitLabProvider) -> None:
     assert world.sent == ["GET", "GET"]
 
 
+@pytest.mark.pitfall("GL-LB-01", "GL-LB-04")
 @pytest.mark.parametrize(
     ("count", "pages"), [(0, 1), (19, 1), (20, 1), (99, 1), (100, 1), (101, 2), (200, 2), (250, 3)]
 )
 def test_list_branches_is_one_for_each_hundred(world: World, provider: GitLabProvider, count: int, pages: int) -> None:
-    """GL-LB-01, GL-LB-04: no page of 20, and no page too many at the edge, with the totals and without."""
+    """No page of 20, and no page too many at the edge, with the totals and without."""
     if count == 0:
         world.forge.create_repo("acme/empty")
     for number in range(count - 1):

@@ -29,9 +29,11 @@ from gitprovider.errors import (
     RepoMovedError,
     UnexpectedResponseError,
 )
+from gitprovider.gitlab import GitLabProvider
 from gitprovider.gitlab import errors as translate
 from gitprovider.gitlab.errors import GraphQLError, error_message, is_retryable_read_error
 from tests.support.facts import FACTS
+from tests.support.gitlab_world import REPO, World, failed
 
 ANY = "GET /projects/{project}/anything"
 Meaning = type[GitProviderError]
@@ -483,6 +485,7 @@ def test_no_rule_is_hidden_by_one_above_it() -> None:
     assert reached == set(range(len(ALL)))
 
 
+@pytest.mark.pitfall("GL-X-03")
 @pytest.mark.parametrize(
     ("data", "line"),
     [
@@ -512,7 +515,7 @@ def test_no_rule_is_hidden_by_one_above_it() -> None:
     ],
 )
 def test_a_message_of_any_shape_is_one_line(data: Any, line: str) -> None:
-    """GL-X-03: a string, a list, an object of lists, a page; limit_reached counts only when it says something."""
+    """A string, a list, an object of lists, a page; limit_reached counts only when it says something."""
     response = refusal(400, data).response
     if data in ({}, {"message": None}):
         response = Response(status=400, data=data, text="<html>")
@@ -520,8 +523,9 @@ def test_a_message_of_any_shape_is_one_line(data: Any, line: str) -> None:
     assert error_message(response) == line
 
 
+@pytest.mark.pitfall("GL-GR-04")
 def test_a_page_s_words_decide_nothing() -> None:
-    """GL-GR-04: "already exists" on a proxy's page is not GitLab's word."""
+    """The words "already exists" on the page of a proxy are not GitLab's."""
     error = meaning(refusal(400, "<html>Branch already exists</html>", endpoint=translate.BRANCHES))
 
     assert (type(error), error.outcome) == (UnexpectedResponseError, Outcome.UNKNOWN)
@@ -649,3 +653,18 @@ def test_a_host_s_text_is_redacted_and_shortened(rsps: responses.RequestsMock) -
 
     assert "hunter2" not in repr(vars(caught.value)) + repr(caught.value.__cause__)
     assert len(caught.value.message) <= 500
+
+
+@pytest.mark.pitfall("GL-X-10")
+def test_three_kinds_of_cannot_are_told_apart(world: World, provider: GitLabProvider) -> None:
+    """The token's scope, the user's role, and no membership at all need different cures."""
+    world.fake.scopes = {"read_api"}
+    scope = failed(PermissionDeniedError, lambda: provider.create_branch(REPO, "x", source=world.head))
+    world.fake.scopes, world.fake.role = {"api"}, 20
+    role = failed(PermissionDeniedError, lambda: provider.create_branch(REPO, "x", source=world.head))
+    world.fake.hidden.add(REPO)
+    invisible = failed(NotFoundError, lambda: provider.create_branch(REPO, "x", source=world.head))
+
+    hints = [error.hint or "" for error in (scope, role, invisible)]
+    assert ["scope" in hints[0], "role" in hints[1], "may not see" in hints[2]] == [True] * 3
+    assert "higher privileges" in scope.message

@@ -89,10 +89,11 @@ def shown_request(**fields: Any) -> bytes:
 # What is sent
 
 
+@pytest.mark.pitfall("GL-MG-07")
 @pytest.mark.parametrize("delete", [False, True])
 @pytest.mark.parametrize("method", [MERGE, SQUASH])
 def test_everything_is_sent_explicitly_in_the_body(ready: World, method: MergeMethod, delete: bool) -> None:
-    """GL-MG-07: python-gitlab's merge() puts it into the query. Unsent, the project's defaults would decide."""
+    """python-gitlab's merge() puts it into the query. Unsent, the project's defaults would decide."""
     head = ready.forge.head(REPO, "feature")
 
     ready.provider().merge_pull_request(
@@ -143,6 +144,7 @@ def test_the_result_is_the_target_s_head(
 # Methods
 
 
+@pytest.mark.pitfall("GL-MG-08", "GL-MG-09")
 @pytest.mark.parametrize(
     ("method", "settings", "flag"),
     [
@@ -159,7 +161,7 @@ def test_the_result_is_the_target_s_head(
 def test_a_method_that_the_settings_contradict_is_refused_before_the_merge(
     world: World, method: MergeMethod, settings: dict[str, str], flag: bool
 ) -> None:
-    """GL-MG-08, GL-MG-09: GitLab would merge by another, or ignore squash: false. Also by the request's own flag."""
+    """GitLab would merge by another, or ignore squash: false. Also by the request's own flag."""
     world.settings(**settings)
     world.pull_request(settings={"squash": flag})
 
@@ -192,9 +194,10 @@ def test_a_message_of_a_rebase_is_refused_before_any_request(ready: World) -> No
 # Waiting
 
 
+@pytest.mark.pitfall("GL-MG-01")
 @pytest.mark.parametrize("reads", [1, 2, 5])
 def test_a_merge_waits_until_it_is_computed(make_world: Make, reads: int) -> None:
-    """GL-MG-01: right after it was opened nothing is known; a merge sent then would be 405."""
+    """Right after it was opened nothing is known; a merge sent then would be 405."""
     world = make_world("ready", mergeable_after=reads)
 
     world.provider().merge_pull_request(REPO, 1)
@@ -274,13 +277,14 @@ def test_every_documented_status_has_a_place() -> None:
     assert set(DOCUMENTED) - set(_REASONS) - _COMPUTING == {"mergeable"}
 
 
+@pytest.mark.pitfall("GL-MG-02")
 @pytest.mark.parametrize(
     ("shown", "reason"), [(shown, reason) for shown, reason in _REASONS.items() if shown in DOCUMENTED]
 )
 def test_a_status_that_blocks_is_its_reason_and_nothing_is_sent(
     ready: World, shown: str, reason: NotMergeableReason
 ) -> None:
-    """GL-MG-02: 405 would be the answer to all of them."""
+    """405 would be the answer to all of them."""
     status(ready, shown)
 
     error = refused(ready, reason, timeout=3.0)
@@ -327,8 +331,9 @@ def test_the_words_of_an_older_failure_do_not_hide_the_reason(world: World) -> N
     assert "not_approved" in refused(world, NotMergeableReason.REVIEWS).message
 
 
+@pytest.mark.pitfall("GL-MG-01")
 def test_a_failure_of_the_merge_itself_is_explained(ready: World) -> None:
-    """GL-MG-01: 422 says no more than "Branch cannot be merged"; the merge request does."""
+    """422 says no more than "Branch cannot be merged"; the merge request does."""
     ready.settings(squash_option="always")
     ready.fault("status", method="GET", endpoint=r"projects/\{\w+\}$", status=200, body=b'{"merge_method": "merge"}')
 
@@ -348,9 +353,10 @@ def test_a_refusal_that_cannot_be_explained_is_the_host_s_message(ready: World) 
     assert "Branch cannot be merged" in error.message
 
 
+@pytest.mark.pitfall("GL-MG-02", "GL-MG-06")
 @pytest.mark.parametrize("number", [405, 406, 422])
 def test_a_refusal_of_what_turns_out_to_be_merged_is_success(ready: World, number: int) -> None:
-    """GL-MG-02, GL-MG-06: a merge that was repeated by a proxy is refused the second time."""
+    """A merge that was repeated by a proxy is refused the second time."""
     ready.fault("status", method="PUT", when="after", status=number, body=b'{"message": "Branch cannot be merged"}')
 
     value = ready.provider().merge_pull_request(REPO, 1)
@@ -358,9 +364,10 @@ def test_a_refusal_of_what_turns_out_to_be_merged_is_success(ready: World, numbe
     assert value == MergeResult(sha=ready.forge.head(REPO, "main"), already_merged=True)
 
 
+@pytest.mark.pitfall("GL-MG-04")
 @pytest.mark.parametrize("number", [405, 409])
 def test_a_refusal_because_the_head_moved_is_that(ready: World, number: int) -> None:
-    """GL-MG-04: by the order of its checks GitLab may say 405 where the head has moved."""
+    """By the order of its checks GitLab may say 405 where the head has moved."""
     ready.fault("status", method="PUT", when="before", status=number, body=b'{"message": "SHA does not match HEAD"}')
     head = ready.forge.head(REPO, "feature")
     handle = ready.fake.handle
@@ -379,8 +386,9 @@ def test_a_refusal_because_the_head_moved_is_that(ready: World, number: int) -> 
     assert caught.value.actual == ready.forge.head(REPO, "feature")
 
 
+@pytest.mark.pitfall("GL-X-02")
 def test_a_401_is_a_missing_right_and_not_a_bad_token(ready: World) -> None:
-    """GL-X-02: a Developer may not merge into a protected branch."""
+    """A Developer may not merge into a protected branch."""
     ready.forge.put_rule(REPO, "main", BranchProtection())
     ready.fake.role = 30
 
@@ -391,8 +399,9 @@ def test_a_401_is_a_missing_right_and_not_a_bad_token(ready: World) -> None:
     assert "token itself is good" in (caught.value.hint or "")
 
 
+@pytest.mark.pitfall("GL-X-01")
 def test_a_moved_project_is_not_a_reason(ready: World) -> None:
-    """GL-X-01: 405 with that text comes before any other meaning of 405."""
+    """405 with that text comes before any other meaning of 405."""
     text = b'{"message": "Non GET methods are not allowed for moved projects"}'
     ready.fault("status", method="PUT", status=405, body=text)
 
@@ -403,8 +412,9 @@ def test_a_moved_project_is_not_a_reason(ready: World) -> None:
 # Accepted
 
 
+@pytest.mark.pitfall("GL-MG-06")
 def test_accepted_and_locked_is_waited_for(ready: World) -> None:
-    """GL-MG-06: the merge is running."""
+    """The merge is running."""
     ready.fake.locked_for = 3
 
     value = ready.provider().merge_pull_request(REPO, 1)
@@ -413,8 +423,9 @@ def test_accepted_and_locked_is_waited_for(ready: World) -> None:
     assert len(ready.mutations) == 1
 
 
+@pytest.mark.pitfall("GL-MG-05")
 def test_accepted_and_not_merged_in_time_is_pending_and_unknown(ready: World) -> None:
-    """GL-MG-05: 200 with state opened is not merged."""
+    """200 with state opened is not merged."""
     ready.fake.auto_merges = True
 
     error = refused(ready, NotMergeableReason.PENDING, timeout=6.0)
@@ -424,8 +435,9 @@ def test_accepted_and_not_merged_in_time_is_pending_and_unknown(ready: World) ->
     assert sum(ready.time.slept) == pytest.approx(6.0)
 
 
+@pytest.mark.pitfall("GL-X-13")
 def test_an_empty_acceptance_is_followed_by_a_read(ready: World) -> None:
-    """GL-X-13: 202 with {} says nothing; the merge request does."""
+    """202 with {} says nothing; the merge request does."""
     ready.fault("status", method="PUT", when="after", status=202, body=b"{}")
 
     value = ready.provider().merge_pull_request(REPO, 1)
@@ -433,8 +445,9 @@ def test_an_empty_acceptance_is_followed_by_a_read(ready: World) -> None:
     assert value.sha == ready.forge.head(REPO, "main")
 
 
+@pytest.mark.pitfall("GL-MG-09")
 def test_a_hidden_merge_error_is_no_success(ready: World) -> None:
-    """GL-MG-09: once GitLab answered 200, and failed in the background for want of a squash."""
+    """Once GitLab answered 200, and failed in the background for want of a squash."""
     ready.settings(squash_option="always")
     ready.fake.hides_merge_errors = True
     ready.fault("status", method="GET", endpoint=r"projects/\{\w+\}$", status=200, body=b'{"merge_method": "merge"}')

@@ -73,19 +73,21 @@ def test_python_gitlab_sends_a_post_again_that_is_then_taken(rsps: responses.Req
     assert posts(rsps) == 2
 
 
+@pytest.mark.pitfall("GL-X-05")
 def test_python_gitlab_dies_of_an_http_date(rsps: responses.RequestsMock, naps: list[float]) -> None:
-    """GL-X-05: RFC 9110 allows the form; int() does not."""
+    """RFC 9110 allows the form; int() does not."""
     rsps.post(PROJECTS, status=429, headers=HTTP_DATE)
 
     with pytest.raises(ValueError, match="invalid literal for int"):
         gitlab.Gitlab(URL, private_token=TOKEN).projects.create({"name": "x"})
 
 
+@pytest.mark.pitfall("GL-X-12")
 @pytest.mark.parametrize("status", [500, 502, 503, 504, 520])
 def test_python_gitlab_re_sends_a_post_on_5xx_when_asked_to(
     rsps: responses.RequestsMock, naps: list[float], status: int
 ) -> None:
-    """GL-X-12: retry_transient_errors is one flag for every verb; by default it is off."""
+    """retry_transient_errors is one flag for every verb; by default it is off."""
     rsps.post(PROJECTS, status=status)
     client = gitlab.Gitlab(URL, private_token=TOKEN, retry_transient_errors=True)
 
@@ -119,8 +121,9 @@ def test_python_gitlab_takes_the_token_to_another_host(rsps: responses.RequestsM
     assert rsps.calls[-1].request.headers["PRIVATE-TOKEN"] == TOKEN
 
 
+@pytest.mark.pitfall("GL-X-04")
 def test_python_gitlab_has_no_timeout(rsps: responses.RequestsMock) -> None:
-    """GL-X-04: a half-open connection is waited for forever."""
+    """A half-open connection is waited for forever."""
     rsps.get(f"{URL}/api/v4/version", json={})
 
     gitlab.Gitlab(URL, private_token=TOKEN).http_get("/version")
@@ -168,6 +171,7 @@ def test_a_5xx_on_a_mutation_is_one_request_at_both_layers(
     assert (naps, clock.slept) == ([], [])
 
 
+@pytest.mark.pitfall("GL-X-05")
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
@@ -207,7 +211,7 @@ def test_a_5xx_on_a_mutation_is_one_request_at_both_layers(
 def test_the_wait_that_was_asked_for_is_understood(
     rsps: responses.RequestsMock, make: Callable[..., GitLabProvider], headers: dict[str, str], seconds: float | None
 ) -> None:
-    """GL-X-05: every form of Retry-After; RateLimit-Reset only where nothing is left."""
+    """Every form of Retry-After; RateLimit-Reset only where nothing is left."""
     rsps.post(BRANCHES, status=429, headers=headers)
 
     with pytest.raises(RateLimitedError) as caught:

@@ -132,8 +132,9 @@ def test_the_certificate_is_checked_in_graphql_as_well(tmp_path: Path) -> None:
     assert wire.request_log.entries[0].path == "/api/graphql"
 
 
+@pytest.mark.pitfall("GL-GR-05")
 def test_a_host_under_a_path_is_served(tmp_path: Path) -> None:
-    """GL-GR-05: all of it: reads, GraphQL, pages."""
+    """All of it: reads, GraphQL, pages."""
     wire = Wire(tmp_path / "forge", base="http://127.0.0.1/gitlab")
 
     with wire.provider(path="/gitlab/") as provider:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -127,3 +128,22 @@ def wired(root: Path, **knobs: Any) -> Iterator[Hub]:
     hub = Hub(root, **knobs)
     with serving(hub.host) as hub.url, hub.connect() as hub.provider:
         yield hub
+
+
+def refuse(hub: Hub, status: int, message: str, *, method: str | None = None, endpoint: str = "", **more: Any) -> None:
+    """The next matching request is refused with these words, or ``errors``."""
+    headers = more.pop("headers", {})
+    body = json.dumps({"message": message, **more}).encode()
+    hub.given_fault(Fault(kind="status", status=status, method=method, endpoint=endpoint, headers=headers, body=body))
+
+
+def create(hub: Hub, name: str = "develop") -> Any:
+    return hub.provider.create_branch(REPO, name, source="main")
+
+
+def commit(hub: Hub, branch: str = "main", repo: str = REPO) -> Any:
+    return hub.provider.commit_files(repo, branch, [PutFile(path="new.txt", content="new")], message="m")
+
+
+def open_pull(hub: Hub, **more: Any) -> Any:
+    return hub.provider.open_pull_request(REPO, source_branch="feature", target_branch="main", title="t", **more)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 import responses
 
+from gitprovider.errors import GitProviderError
 from gitprovider.fakes.faults import Fault, FaultScript, FaultyHost, RecordedRequest, RequestLog
 from gitprovider.fakes.gitlab.server import FakeGitLab
 from gitprovider.fakes.mount import mount
@@ -127,3 +129,9 @@ class World:
 def shown(entry: RecordedRequest) -> str:
     path = entry.path.partition("/api/v4")[2] or entry.path.partition("/api")[2]
     return f"{entry.method} {path.replace('/projects/' + REPO, '')}".rstrip()
+
+
+def failed(error: type[GitProviderError], call: Callable[[], object]) -> GitProviderError:
+    with pytest.raises(error) as caught:
+        call()
+    return caught.value

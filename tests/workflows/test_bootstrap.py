@@ -36,29 +36,9 @@ from gitprovider import (
     cancel_on,
 )
 from gitprovider.bootstrap import StepEvent, StepReport, StepStart, StepStatus, StepWait, read_directory
+from tests.support.bootstrapping import SENT, STEPS, a_directory
 from tests.support.memory import Clock, Fault, MemoryProvider
 from tests.support.mutations import REPO
-
-STEPS = [
-    "create_repo",
-    "commit_files",
-    "create_branch",
-    "create_change_branch",
-    "commit_change",
-    "open_pull_request",
-    "merge_pull_request",
-    "protect_branch",
-]
-SENT = [
-    "create_repo",
-    "commit_files",
-    "create_branch",
-    "create_branch",
-    "commit_files",
-    "open_pull_request",
-    "merge_pull_request",
-    "protect_branch",
-]
 
 
 @pytest.fixture
@@ -69,16 +49,6 @@ def source(tmp_path: Path) -> Path:
 @pytest.fixture
 def provider(clock: Clock) -> MemoryProvider:
     return MemoryProvider(clock)
-
-
-def a_directory(folder: Path) -> Path:
-    (folder / "src").mkdir(parents=True)
-    (folder / "README.md").write_text("# Widgets\n")
-    (folder / "src" / "data.bin").write_bytes(bytes(range(256)))
-    run = folder / "run"
-    run.write_text("#!/bin/sh\n")
-    run.chmod(0o755)
-    return folder
 
 
 def run(provider: MemoryProvider, source: Path, **options: Any) -> BootstrapReport:

@@ -17,8 +17,8 @@ from gitprovider.fakes.faults import FaultyHost, RequestLog
 from gitprovider.fakes.http import FakeServer, Request, Response
 from gitprovider.fakes.mount import mount
 from gitprovider.local import Forge
+from tests.support.bootstrapping import SENT, STEPS, a_directory
 from tests.support.hosts import Kind, fake_of, provider_of, tree_of
-from tests.workflows.test_bootstrap import SENT, STEPS, a_directory
 
 REPO = "acme/widgets"
 remote_hosts = pytest.mark.parametrize("kind", ["github", "gitlab"])

@@ -12,8 +12,8 @@ import pytest
 
 from gitprovider import bootstrap
 from gitprovider.local import LocalProvider
+from tests.support.bootstrapping import a_directory
 from tests.support.mutations import REPO
-from tests.workflows.test_bootstrap import a_directory
 
 # create_repo, the files, develop, the change's branch, the change, the pull request, its merge, the deletion of its
 # branch, the protection
