@@ -62,8 +62,8 @@ class AppInstallation:
         self.app = app
 
     def __repr__(self) -> str:
-        shown = (f"{name}={getattr(self, name, None)!r}" for name in ("app_id", "installation_id", "owner"))
-        return f"AppInstallation({', '.join(shown)})"
+        given = {name: getattr(self, name, None) for name in ("app_id", "installation_id", "owner")}
+        return f"AppInstallation({', '.join(f'{name}={value!r}' for name, value in given.items() if value is not None)})"
 
     def __reduce__(self) -> str | tuple[object, ...]:
         raise TypeError("an AppInstallation has a private key and cannot be pickled")
