@@ -94,7 +94,7 @@ class ProtectBranchCases:
         _at_least(_current(rig, repo, "main"), before)
 
     @pytest.mark.parametrize("field", _FIELDS)
-    def test_protect_branch_rules_are_added_to_what_at_least(self, rig: Rig, field: str) -> None:
+    def test_protect_branch_rules_are_added_to_what_holds(self, rig: Rig, field: str) -> None:
         """Each field is set to the stricter of the existing and the requested value."""
         repo = rig.given_repo()
         if not can_demand(rig, repo, field):
@@ -107,7 +107,7 @@ class ProtectBranchCases:
         _at_least(value, before.stricter(BranchProtection()))
         _at_least(_current(rig, repo, "main"), before.stricter(BranchProtection()))
 
-    def test_protect_branch_the_greater_number_of_approvals_at_least(self, rig: Rig) -> None:
+    def test_protect_branch_the_greater_number_of_approvals_holds(self, rig: Rig) -> None:
         """The stricter number wins, whether it is the newer or the older one."""
         repo = rig.given_repo()
         if not can_demand(rig, repo, "required_approvals"):
