@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from pathlib import Path
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from gitprovider._core.json import envelope, plain
 from gitprovider.checks import (
@@ -73,6 +72,9 @@ from gitprovider.mutations import (
 )
 from gitprovider.resolve import Verdict, resolve
 from gitprovider.retry import PollDeadline
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _T = TypeVar("_T")
 
@@ -208,6 +210,8 @@ def read_directory(source: str | os.PathLike[str]) -> list[PutFile]:
         InvalidRequestError: ``source`` is not a directory, cannot be read, or is larger than one commit may be. Or it
             contains no file, or anything that is not a regular file, such as a symbolic link.
     """
+    from pathlib import Path  # not at the top: it is slow to import
+
     root = Path(source)
     if not root.is_dir():
         refuse("source", f"{str(root)!r} is not a directory")
@@ -232,6 +236,7 @@ def read_directory(source: str | os.PathLike[str]) -> list[PutFile]:
 
 def _walk(root: Path) -> Iterator[Path]:
     """Yield everything below ``root`` that is not a directory. A link to a directory is yielded as a link."""
+    from pathlib import Path
 
     def unreadable(exc: OSError) -> NoReturn:
         refuse("source", f"cannot be read: {exc.filename!r}: {exc.strerror}")

@@ -16,15 +16,18 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from gitprovider._core.provider import Provider
 from gitprovider._core.urls import RepoUrl, Server, parse_repo_url, parse_server
 from gitprovider.checks import check_repo_path, check_text, refuse
 from gitprovider.errors import AuthenticationError, GitProviderError, InvalidRequestError, NotFoundError
-from gitprovider.events import Hook
 from gitprovider.retry import RetryOptions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gitprovider.events import Hook
 
 __all__ = ["Provider", "RepoUrl", "connect", "connect_repo", "parse_repo_url"]
 
@@ -308,6 +311,8 @@ def _root(root: str | os.PathLike[str] | None, environ: Mapping[str, str] | None
 
 def _forge_of(directory: str) -> tuple[Path, str]:
     """Return the root of the local forge that has the repository in ``directory``, and the repository's path there."""
+    from pathlib import Path  # not at the top: it is slow to import
+
     # Git accepts a bare repository's path with and without .git.
     place = Path(directory)
     whole = place if place.exists() else place.with_name(f"{place.name}.git")

@@ -10,7 +10,6 @@ The rules are the same on every host:
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -127,6 +126,8 @@ def directories(path: str) -> list[str]:
 
 def blob_sha(data: bytes, *, sha256: bool = False) -> str:
     """Return the Git object id of a blob with this content, by SHA-1 or SHA-256."""
+    import hashlib  # not at the top: it loads OpenSSL
+
     content = b"blob %d\0" % len(data) + data
     return (hashlib.sha256(content) if sha256 else hashlib.sha1(content, usedforsecurity=False)).hexdigest()
 
