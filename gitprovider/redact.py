@@ -8,31 +8,43 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 
 MASK = "***"
 
-# The hosts' documented token formats:
-# https://docs.github.com/en/authentication/keeping-your-account-and-data-secure/about-authentication-to-github#githubs-token-formats
-# https://docs.gitlab.com/security/tokens/#token-prefixes
-_TOKEN_SHAPES = re.compile(
-    r"(?<![A-Za-z0-9])(?:"
-    r"gh[pousr]_[A-Za-z0-9_.\-]{16,}"
-    r"|github_pat_[A-Za-z0-9_]{16,}"
-    r"|v1\.[0-9a-f]{40}"
-    r"|gl(?:pat|oas|dt|rt|rtr|cbt|ptt|ft|imt|agent|wt|soat|ffct)-[A-Za-z0-9_.\-]{8,}"
-    r")"
-)
-_JWT = re.compile(r"(?<![A-Za-z0-9])eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}")
-_USERINFO = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]*://)[^\s/?#@'\"<>]+(?:@[^\s/?#@'\"<>]+)*@")
-_QUERY_SECRET = re.compile(
-    r"(?P<key>[?&](?:access_token|private_token|job_token|client_secret|token|password|sig)=)[^&\s'\"<>]+",
-    re.IGNORECASE,
-)
-_HEADER_SECRET = re.compile(
-    r"(?P<key>\b(?:authorization|private-token|job-token)\b['\"]?\s*[:=]\s*['\"]?)(?:(?:bearer|token|basic)\s+)?[^\s,'\"}]+",
-    re.IGNORECASE,
-)
-_PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
+
+@cache
+def _replacements() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Return the pattern of each kind of secret and its replacement. They are compiled on first use.
+
+    The hosts' documented token formats:
+    https://docs.github.com/en/authentication/keeping-your-account-and-data-secure/about-authentication-to-github#githubs-token-formats
+    https://docs.gitlab.com/security/tokens/#token-prefixes
+    """
+    private_key = r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)"
+    userinfo = r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]*://)[^\s/?#@'\"<>]+(?:@[^\s/?#@'\"<>]+)*@"
+    query = r"(?P<key>[?&](?:access_token|private_token|job_token|client_secret|token|password|sig)=)[^&\s'\"<>]+"
+    header = (
+        r"(?P<key>\b(?:authorization|private-token|job-token)\b['\"]?\s*[:=]\s*['\"]?)"
+        r"(?:(?:bearer|token|basic)\s+)?[^\s,'\"}]+"
+    )
+    tokens = (
+        r"(?<![A-Za-z0-9])(?:"
+        r"gh[pousr]_[A-Za-z0-9_.\-]{16,}"
+        r"|github_pat_[A-Za-z0-9_]{16,}"
+        r"|v1\.[0-9a-f]{40}"
+        r"|gl(?:pat|oas|dt|rt|rtr|cbt|ptt|ft|imt|agent|wt|soat|ffct)-[A-Za-z0-9_.\-]{8,}"
+        r")"
+    )
+    jwt = r"(?<![A-Za-z0-9])eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}"
+    return (
+        (re.compile(private_key, re.DOTALL), MASK),
+        (re.compile(userinfo), rf"\g<scheme>{MASK}@"),
+        (re.compile(query, re.IGNORECASE), rf"\g<key>{MASK}"),
+        (re.compile(header, re.IGNORECASE), rf"\g<key>{MASK}"),
+        (re.compile(tokens), MASK),
+        (re.compile(jwt), MASK),
+    )
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
@@ -45,12 +57,9 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
         # A secret of fewer characters would mask ordinary words. No host issues one.
         if len(secret) >= 4:
             text = text.replace(secret, MASK).replace(_percent_encoded(secret), MASK)
-    text = _PRIVATE_KEY.sub(MASK, text)
-    text = _USERINFO.sub(rf"\g<scheme>{MASK}@", text)
-    text = _QUERY_SECRET.sub(rf"\g<key>{MASK}", text)
-    text = _HEADER_SECRET.sub(rf"\g<key>{MASK}", text)
-    text = _TOKEN_SHAPES.sub(MASK, text)
-    return _JWT.sub(MASK, text)
+    for pattern, mask in _replacements():
+        text = pattern.sub(mask, text)
+    return text
 
 
 def _percent_encoded(text: str) -> str:
