@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar
 
 from gitprovider._core.json import envelope, plain
 from gitprovider.checks import (
@@ -380,15 +380,13 @@ class _StepFailedError(Exception):
     """A step failed, which ends the run. The step's report has the error."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Todo:
+class _Todo(NamedTuple):
     """What remains to be done, as a phrase that follows "would"."""
 
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Step(Generic[_T]):
+class _Step(NamedTuple, Generic[_T]):
     """One step. Both functions may be called again.
 
     Attributes:
@@ -405,12 +403,12 @@ class _Step(Generic[_T]):
     otherwise: str
 
 
-@dataclass(slots=True)
 class _Attempts:
     """How often a step was attempted, and the verdict on an attempt whose response was lost."""
 
-    count: int = 0
-    verdict: Verdict | None = None
+    def __init__(self) -> None:
+        self.count = 0
+        self.verdict: Verdict | None = None
 
 
 class _Run:

@@ -14,9 +14,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 from gitprovider._core.provider import Provider
 from gitprovider._core.urls import RepoUrl, Server, parse_repo_url, parse_server
@@ -37,8 +36,7 @@ _T = TypeVar("_T")
 PROVIDERS = ("local", "github", "gitlab")
 
 
-@dataclass(frozen=True, slots=True)
-class _Host:
+class _Host(NamedTuple):
     """How to build a provider for one kind of host.
 
     Attributes:

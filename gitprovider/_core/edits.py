@@ -11,9 +11,7 @@ The rules are the same on every host:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from gitprovider.checks import refuse
 from gitprovider.contract import TreeEntry
@@ -28,8 +26,7 @@ _KINDS = {LINK: "a symbolic link", SUBMODULE: "a submodule", DIRECTORY: "a direc
 Lookup = Callable[[str], TreeEntry | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
+class Edit(NamedTuple):
     """The change of one path.
 
     Attributes:
@@ -54,13 +51,12 @@ class Edit:
         return self.before != self.after
 
 
-@dataclass(frozen=True)
-class Edits:
+class Edits(NamedTuple):
     """The edits of one commit in the order in which they can be applied: deletions, moves, then files that are put."""
 
     all: tuple[Edit, ...]
 
-    @cached_property
+    @property
     def effective(self) -> tuple[Edit, ...]:
         """The edits that change something."""
         return tuple(edit for edit in self.all if edit.changes_something)

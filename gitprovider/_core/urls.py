@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from gitprovider import checks
 from gitprovider.checks import refuse
@@ -21,8 +21,7 @@ _IPV6 = r"[0-9a-f:.]+\Z"
 _SCP = r"(?s:(?:(?P<user>[^@/:\s]+)@)?(?P<host>\[[^\]/\s]+\]|[^@/:\[\]\s]{2,}):(?!//)(?P<path>.+)\Z)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class Server(NamedTuple):
     """A host's address.
 
     Attributes:
