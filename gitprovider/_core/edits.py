@@ -129,7 +129,7 @@ def directories(path: str) -> list[str]:
 
 def blob_sha(data: bytes, *, sha256: bool = False) -> str:
     """Return the Git object id of a blob with this content, by SHA-1 or SHA-256."""
-    import hashlib  # not at the top: it loads OpenSSL
+    import hashlib  # not at the top, here and below: it loads OpenSSL
 
     content = b"blob %d\0" % len(data) + data
     return (hashlib.sha256(content) if sha256 else hashlib.sha1(content, usedforsecurity=False)).hexdigest()
@@ -137,6 +137,8 @@ def blob_sha(data: bytes, *, sha256: bool = False) -> str:
 
 def lfs_pointer(data: bytes) -> bytes:
     """Return what Git LFS stores instead of a content (https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md)."""
+    import hashlib
+
     oid = hashlib.sha256(data).hexdigest()
     return f"version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {len(data)}\n".encode()
 
