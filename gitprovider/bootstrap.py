@@ -212,7 +212,9 @@ def read_directory(source: str | os.PathLike[str]) -> list[PutFile]:
     """
     from pathlib import Path  # not at the top: it is slow to import
 
-    root = Path(source)
+    if not isinstance(source, str | os.PathLike):
+        refuse("source", f"must be a path, not {type(source).__name__}")
+    root = Path(check_text("source", os.fspath(source), empty=False))
     if not root.is_dir():
         refuse("source", f"{str(root)!r} is not a directory")
     files: list[PutFile] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
+from gitprovider.checks import check_text
 from gitprovider.errors import InvalidRequestError, UnsupportedOptionError
 from gitprovider.models import BranchProtection, Visibility
 
@@ -78,7 +79,7 @@ def support(option: str, host: Host) -> Support:
     Raises:
         InvalidRequestError: the option does not exist.
     """
-    row = OPTIONS.get(option)
+    row = OPTIONS.get(check_text("option", option))
     if row is None:
         raise InvalidRequestError(
             f"option: {option!r} is not an option; see gitprovider.options.OPTIONS", argument="option"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from gitprovider import checks
 from gitprovider._core.urls import origin
 from gitprovider._remote.json_reader import JsonReader
 from gitprovider._remote.operation import RemoteOperation
@@ -110,7 +111,9 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         del auth  # a traceback would refer to it
         if isinstance(source, str):
             refuse("auth", source)
-        settings = Settings.checked(base_url, timeout=timeout, verify=verify, allow_http=allow_http)
+        settings = Settings.checked(
+            base_url, timeout=timeout, verify=verify, allow_http=checks.check_bool("allow_http", allow_http)
+        )
         self._credential = make_credential(source, settings, redactor)
         super().__init__(
             settings.url,
