@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeVar
 from gitprovider.errors import InvalidRequestError
 from gitprovider.redact import HOST_TEXT, MASK, printable, redact
 
-# Strings: re compiles each one when it is first used, and caches it.
+# Patterns are strings: re compiles each one when it is first used, and caches it.
 _SHA = r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z"
 _CONTROL = r"[\x00-\x1f\x7f-\x9f\u2028\u2029]"
 _MAX_NAME = 244  # Git's limit is the file system's 255 bytes, minus ".lock" and the hosts' prefixes.
