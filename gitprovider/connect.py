@@ -17,7 +17,6 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gitprovider._core.operation import cleared_frames
 from gitprovider._core.provider import Provider
 from gitprovider._core.urls import RepoUrl, Server, parse_repo_url, parse_server
 from gitprovider.checks import check_repo_path, check_text, refuse
@@ -111,6 +110,8 @@ def connect(
         "on_event": on_event,
     }
     try:
+        from gitprovider._core.operation import cleared_frames  # not at the top: it loads the events
+
         with cleared_frames():
             return _connect(name, root, url, token, environ, options)
     finally:  # this frame is the one of a traceback that is not cleared
@@ -148,6 +149,8 @@ def connect_repo(
     """
     options = {"timeout": timeout, "verify": verify, "retry": retry, "allow_http": allow_http, "on_event": on_event}
     try:
+        from gitprovider._core.operation import cleared_frames  # not at the top: it loads the events
+
         with cleared_frames():
             return _connect_repo(url, {} if hosts is None else hosts, environ, options)
     finally:
