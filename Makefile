@@ -35,10 +35,10 @@ soak: $(DEV) ## run the long tests: thousands of random sequences with faults, a
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m soak
 
 mutants: $(DEV) ## run random mutants of MODULE=… against its tests (TESTS=…, COUNT=20)
-	@$(BIN)/python -m tests.random_mutants '$(MODULE)' $(TESTS) --count $(or $(COUNT),20)
+	@$(BIN)/python -m tests.support.random_mutants '$(MODULE)' $(TESTS) --count $(or $(COUNT),20)
 
 recordings: $(DEV) ## run recorded exchanges with the hosts, in DIR=…, through converters and translation
-	@$(BIN)/python -m tests.recordings '$(DIR)'
+	@$(BIN)/python -m tests.support.recordings '$(DIR)'
 
 live: $(DEV) ## run a few tests against the real hosts, in throw-away repositories; says what it needs
 	@$(BIN)/python -m pytest -q -rs -m live tests/live || test $$? = 5

@@ -175,7 +175,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
                 found = op.pages(
                     BRANCHES,
                     convert.branch,
-                    check=lambda page, seen=totals: seen.add(page.headers.get("x-total", "")),  # type: ignore[misc]
+                    check=lambda page, seen=totals: seen.add(page.headers.get("x-total", "")),  # type: ignore[misc] # bound here
                     read=read,
                     project=op.repo,
                 )

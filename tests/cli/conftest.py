@@ -1,39 +1,16 @@
 """The command line as tests run it: in this process, with a forge of its own and an empty environment."""
 
-import json
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from gitprovider.cli import main
 from gitprovider.local import LocalProvider
+from tests.support.command_line import Ran, Run
 
 VARIABLES = ("GITPROVIDER_", "GITHUB_", "GITLAB_", "GH_", "CI_")
-
-
-@dataclass(frozen=True)
-class Ran:
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> Any:
-        """Standard output as the one JSON document that it must be."""
-        return json.loads(self.out)
-
-    @property
-    def error(self) -> Any:
-        return self.document["error"]
-
-
-Run = Callable[..., Ran]
 
 
 @pytest.fixture(autouse=True)

@@ -5,8 +5,7 @@ import subprocess
 from pathlib import Path
 
 from gitprovider.local import LocalProvider
-
-from .conftest import Run
+from tests.support.command_line import Run
 
 
 def git(*args: str, where: str) -> str:

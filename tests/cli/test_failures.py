@@ -36,8 +36,7 @@ from gitprovider.cli import app, entry, exits, main
 from gitprovider.cli.output import Output
 from gitprovider.events import OperationEvent, RetryEvent
 from gitprovider.local import LocalProvider
-
-from .conftest import Ran, Run
+from tests.support.command_line import Ran, Run
 
 ENVELOPE = {
     "type", "message", "provider", "operation", "repo", "status", "retryable", "retry_after", "attempts", "outcome",

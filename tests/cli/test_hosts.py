@@ -19,8 +19,7 @@ from gitprovider.fakes.gitlab.server import FakeGitLab
 from gitprovider.fakes.http import Host, Request, Response
 from gitprovider.fakes.serve import serving
 from gitprovider.local import Forge, LocalProvider
-
-from .conftest import Run
+from tests.support.command_line import Run
 
 TOKEN = "t0ken-" + "x" * 30
 HOSTS = ["github", "gitlab-free", "gitlab-premium"]

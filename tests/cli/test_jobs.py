@@ -11,8 +11,7 @@ from gitprovider import Intent, Outcome, ProviderUnavailableError, Verdict
 from gitprovider._core.json import envelope
 from gitprovider.cli import jobs
 from gitprovider.local import LocalProvider
-
-from .conftest import Run
+from tests.support.command_line import Run
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ import pytest
 
 from gitprovider import BranchProtection, MergeMethod, Visibility
 from gitprovider.local import LocalProvider
-
-from .conftest import Run
+from tests.support.command_line import Run
 
 
 def test_get_repo_prints_a_line_for_each_field(run: Run, widgets: LocalProvider) -> None:

@@ -12,7 +12,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from gitprovider.aio import AsyncGitProvider
 from gitprovider.contract import GitProviderContract
 from gitprovider.testing import GitProviderContractTests
-from tests.rigs import LocalRig, local_rig
+from tests.support.rigs import LocalRig, local_rig
 
 
 class Blocking:

@@ -13,7 +13,7 @@ from gitprovider.testing._merges import (
     MergePullRequestCases,
     NotMergeableCases,
 )
-from tests.rigs import GitHubRig, github_rig
+from tests.support.rigs import GitHubRig, github_rig
 
 
 @pytest.fixture(scope="class")

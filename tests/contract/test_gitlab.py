@@ -14,7 +14,7 @@ from gitprovider.testing._merges import (
     NotMergeableCases,
 )
 from gitprovider.testing._protection import ProtectBranchCases
-from tests.rigs import GitLabRig, gitlab_rig
+from tests.support.rigs import GitLabRig, gitlab_rig
 
 
 @pytest.fixture(scope="class")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from gitprovider.testing import GitProviderContractTests, Rig
-from tests.rigs import LocalRig, local_rig
+from tests.support.rigs import LocalRig, local_rig
 
 
 @pytest.fixture(scope="class")

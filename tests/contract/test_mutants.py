@@ -16,8 +16,8 @@ from gitprovider.errors import GitProviderError
 from gitprovider.github import GitHubProvider
 from gitprovider.local import LocalProvider
 from gitprovider.testing import GitProviderContractTests, Rig
-from tests.contract.mutants import CASES, REMOTE_CASES
-from tests.rigs import github_rig, local_rig
+from tests.support.mutants import CASES, REMOTE_CASES
+from tests.support.rigs import github_rig, local_rig
 
 
 def calls_of(case: Any) -> Iterator[dict[str, Any]]:

@@ -18,7 +18,7 @@ from gitprovider.mutations import (
     OpenPullRequest,
     ProtectBranch,
 )
-from tests.rigs import ForgeRig, github_rig, gitlab_rig, local_rig
+from tests.support.rigs import ForgeRig, github_rig, gitlab_rig, local_rig
 
 HOSTS: dict[str, Callable[[Path], Any]] = {"local": local_rig, "github": github_rig, "gitlab": gitlab_rig}
 MUTATIONS = (CreateRepo, CreateBranch, ProtectBranch, CommitFiles, OpenPullRequest, MergePullRequest)

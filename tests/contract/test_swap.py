@@ -7,7 +7,7 @@ from pathlib import Path
 from gitprovider.contract import GitProviderContract
 from gitprovider.models import BranchProtection, DeleteFile, MergeMethod, MoveFile, PutFile
 from gitprovider.testing import File
-from tests.rigs import ForgeRig, github_rig, gitlab_rig, local_rig
+from tests.support.rigs import ForgeRig, github_rig, gitlab_rig, local_rig
 
 FILES = {
     "README.md": File("# Widgets\n\nGrüße \U0001f680\n".encode()),

@@ -10,7 +10,7 @@ import pytest
 
 from gitprovider.fakes.github.server import FakeGitHub
 from gitprovider.local.forge import Forge
-from tests.fakes.github_hand import Hand
+from tests.support.github_hand import Hand
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 import gitprovider
 from gitprovider.fakes.github.responses import REFUSALS
-from tests.fakes.facts import FACTS, LINES
+from tests.support.facts import FACTS, LINES
 
 _SOURCE = Path(gitprovider.__file__).parent
 

@@ -10,29 +10,7 @@ import pytest
 
 from gitprovider.fakes.faults import Fault, FaultKind, FaultScript, FaultyHost
 from gitprovider.fakes.http import Request, Response, TransportFault
-
-
-class Counter:
-    """A fake with one endpoint, whose every POST takes effect."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._lock = threading.Lock()
-
-    def endpoint(self, request: Request) -> str:
-        return "/counter/{name}" if request.path.startswith("/counter/") else ""
-
-    def handle(self, request: Request) -> Response:
-        if request.method == "POST":
-            with self._lock:
-                self.count += 1
-        return Response(
-            status=200,
-            headers={"Content-Type": "application/json", "X-Request-Id": "1"},
-            body=b'{"count": 1}',
-            effect=request.method == "POST",
-            fact="counter",
-        )
+from tests.support.counter import Counter
 
 
 def post(name: str = "a") -> Request:

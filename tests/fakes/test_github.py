@@ -18,7 +18,7 @@ from gitprovider.fakes.github.routes import ROUTES
 from gitprovider.fakes.github.rulesets import KEY as RULESETS
 from gitprovider.fakes.github.server import App
 from gitprovider.models import BranchProtection, Visibility
-from tests.fakes.github_hand import ORIGIN, PROTECTION, REVIEWS, Hand, claim, encoded
+from tests.support.github_hand import ORIGIN, PROTECTION, REVIEWS, Hand, claim, encoded
 
 R = "/repos/acme/widgets"
 Build = Callable[..., Hand]

@@ -9,7 +9,7 @@ import pytest
 
 from gitprovider.fakes.github.rulesets import KEY as RULESETS
 from gitprovider.models import BranchProtection
-from tests.fakes.github_hand import ORIGIN, PROTECTION, Hand
+from tests.support.github_hand import ORIGIN, PROTECTION, Hand
 
 REPO = "acme/widgets"
 R = f"/repos/{REPO}"

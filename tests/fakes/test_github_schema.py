@@ -25,8 +25,8 @@ from gitprovider.models import (
     PutFile,
     Visibility,
 )
-from tests.fakes.github_hand import PROTECTION, REVIEWS, Hand, claim, encoded
-from tests.fakes.github_schema import SCHEMAS, SchemaHost
+from tests.support.github_hand import PROTECTION, REVIEWS, Hand, claim, encoded
+from tests.support.github_schema import SCHEMAS, SchemaHost
 
 R = "/repos/acme/widgets"
 

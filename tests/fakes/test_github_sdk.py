@@ -13,7 +13,7 @@ from github.ContentFile import ContentFile
 from gitprovider.fakes.faults import FaultyHost
 from gitprovider.fakes.mount import mount
 from gitprovider.fakes.serve import serving
-from tests.fakes.github_hand import Hand
+from tests.support.github_hand import Hand
 
 
 @pytest.fixture(params=["mounted", "served"])

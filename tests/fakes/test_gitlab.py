@@ -18,8 +18,8 @@ from gitprovider.fakes.gitlab.routes import ROUTES
 from gitprovider.fakes.gitlab.server import GRAPHQL, FakeGitLab
 from gitprovider.fakes.mount import mount
 from gitprovider.fakes.serve import serving
-from tests.fakes.facts import FACTS
-from tests.fakes.gitlab_hand import ORIGIN, REPO, Hand, a_hand
+from tests.support.facts import FACTS
+from tests.support.gitlab_hand import ORIGIN, REPO, Hand, a_hand
 
 PARAMETERS = (
     *("name", "path", "namespace_id", "visibility", "initialize_with_readme", "branch", "ref", "search", "recursive"),
@@ -43,19 +43,21 @@ def test_the_token_is_taken_in_both_of_gitlab_s_headers(hand: Hand, headers: dic
     assert hand.send("GET", "/user", headers=headers).data["username"] == "tanuki"
 
 
+@pytest.mark.pitfall("GL-AU-01")
 @pytest.mark.parametrize(
     "headers", [{}, {"PRIVATE-TOKEN": "other"}, {"JOB-TOKEN": "glpat-fake"}, {"Authorization": "Basic glpat-fake"}]
 )
 def test_anything_else_is_401(hand: Hand, headers: dict[str, str]) -> None:
-    """GL-AU-01: a job token, or no token, reaches nothing."""
+    """A job token, or no token, reaches nothing."""
     response = hand.send("GET", "/user", headers=headers)
 
     assert (response.status, response.message, response.fact) == (401, "401 Unauthorized", "gl-unauthorized")
 
 
+@pytest.mark.pitfall("GL-GR-03")
 @pytest.mark.parametrize(("state", "word"), [("revoked", "revoked"), ("expired", "expired")])
 def test_a_token_that_was_good_once_is_refused_in_other_words(hand: Hand, state: Any, word: str) -> None:
-    """GL-GR-03: the reason is in error_description, under another key than every other message."""
+    """The reason is in error_description, under another key than every other message."""
     hand.fake.credential = state
 
     response = hand.send("GET", "/user")
@@ -64,8 +66,9 @@ def test_a_token_that_was_good_once_is_refused_in_other_words(hand: Hand, state:
     assert word in response.data["error_description"]
 
 
+@pytest.mark.pitfall("GL-X-10")
 def test_a_token_that_may_only_read_is_refused_for_a_write(hand: Hand) -> None:
-    """GL-X-10: scope is 403 with error, role is 403 with message."""
+    """Scope is 403 with error, role is 403 with message."""
     hand.fake.scopes = {"read_api"}
 
     response = hand.send("POST", "/projects", {"name": "widgets"})
@@ -74,8 +77,9 @@ def test_a_token_that_may_only_read_is_refused_for_a_write(hand: Hand) -> None:
     assert hand.send("GET", "/user").status == 200
 
 
+@pytest.mark.pitfall("GL-X-10")
 def test_a_role_that_is_too_low_is_a_bare_403(hand: Hand) -> None:
-    """GL-X-10: a reporter may read and not write."""
+    """A reporter may read and not write."""
     hand.given_repo()
     hand.fake.role = 20
 
@@ -87,8 +91,9 @@ def test_a_role_that_is_too_low_is_a_bare_403(hand: Hand) -> None:
 # routing
 
 
+@pytest.mark.pitfall("GL-CB-01")
 def test_a_slash_that_is_not_encoded_meets_the_router(hand: Hand) -> None:
-    """GL-CB-01: the router's 404 has the key error, the API's has message."""
+    """The router's 404 has the key error, the API's has message."""
     hand.given_repo()
 
     router = hand.repo("GET", "/repository/branches/feature/x")
@@ -98,8 +103,9 @@ def test_a_slash_that_is_not_encoded_meets_the_router(hand: Hand) -> None:
     assert api.message == "404 Branch Not Found"
 
 
+@pytest.mark.pitfall("GL-X-08")
 def test_a_path_that_was_encoded_twice_is_no_project(hand: Hand) -> None:
-    """GL-X-08: acme%252Fwidgets is decoded once, to acme%2Fwidgets."""
+    """acme%252Fwidgets is decoded once, to acme%2Fwidgets."""
     hand.given_repo(path="acme/widgets")
 
     assert hand.send("GET", "/projects/acme%252Fwidgets").message == "404 Project Not Found"
@@ -114,8 +120,9 @@ def test_a_known_path_with_another_verb_is_405(hand: Hand) -> None:
     assert response.headers["Allow"] == "GET, PUT, DELETE"
 
 
+@pytest.mark.pitfall("GL-GR-05")
 def test_an_installation_below_a_path_answers_there_alone(tmp_path: pathlib.Path) -> None:
-    """GL-GR-05: its links carry the path, /api/v4 is not taken twice, and beside it is another application."""
+    """Its links carry the path, /api/v4 is not taken twice, and beside it is another application."""
     hand = a_hand(tmp_path, base="https://host.example/gitlab")
     hand.given_repo()
 
@@ -178,8 +185,9 @@ def test_a_nul_is_refused_before_anything(hand: Hand) -> None:
 # pages
 
 
+@pytest.mark.pitfall("GL-LB-01")
 def test_a_list_has_twenty_items_unless_more_are_asked_for(hand: Hand) -> None:
-    """GL-LB-01: whoever reads one page of a list reads twenty."""
+    """Whoever reads one page of a list reads twenty."""
     head = hand.given_repo()
     for number in range(1, 45):
         hand.forge.create_branch(REPO, f"b{number:02}", head)
@@ -208,8 +216,9 @@ def test_a_page_has_a_hundred_items_at_most(hand: Hand) -> None:
     assert (len(response.data), response.headers["X-Per-Page"], response.headers["X-Next-Page"]) == (100, "100", "2")
 
 
+@pytest.mark.pitfall("GL-GR-02")
 def test_an_empty_list_is_one_page(hand: Hand) -> None:
-    """GL-GR-02: an empty project has a default branch by name, and no branch."""
+    """An empty project has a default branch by name, and no branch."""
     hand.forge.create_repo(REPO)
 
     project, branches = hand.repo("GET", ""), hand.repo("GET", "/repository/branches")
@@ -219,8 +228,9 @@ def test_an_empty_list_is_one_page(hand: Hand) -> None:
     assert hand.repo("GET", "/repository/branches/main").message == "404 Branch Not Found"
 
 
+@pytest.mark.pitfall("GL-LB-04")
 def test_large_lists_may_come_without_totals(hand: Hand) -> None:
-    """GL-LB-04: there is a next page, and nothing says how many."""
+    """There is a next page, and nothing says how many."""
     head = hand.given_repo()
     hand.forge.create_branch(REPO, "b", head)
     hand.fake.totals = False
@@ -232,8 +242,9 @@ def test_large_lists_may_come_without_totals(hand: Hand) -> None:
     assert re.findall(r'rel="(\w+)"', response.headers["Link"]) == ["next", "first"]
 
 
+@pytest.mark.pitfall("GL-X-11")
 def test_links_lead_to_what_the_server_takes_for_its_url(hand: Hand) -> None:
-    """GL-X-11: behind a proxy that is another host, to which no token may go."""
+    """Behind a proxy that is another host, to which no token may go."""
     head = hand.given_repo()
     hand.forge.create_branch(REPO, "b", head)
     hand.fake.external_url = "http://elsewhere.example"
@@ -263,8 +274,9 @@ def test_users_are_found_by_their_exact_name(hand: Hand) -> None:
     assert hand.send("GET", "/users", query={"username": "ali"}).data == []
 
 
+@pytest.mark.pitfall("GL-CR-03")
 def test_a_namespace_is_a_user_s_or_a_group_s(hand: Hand) -> None:
-    """GL-CR-03: both kinds are found by their full path, at any depth."""
+    """Both kinds are found by their full path, at any depth."""
     user, group = hand.send("GET", "/namespaces/tanuki"), hand.send("GET", "/namespaces/acme%2Fplatform")
 
     assert (user.data["kind"], user.data["full_path"], user.data["parent_id"]) == ("user", "tanuki", None)
@@ -287,8 +299,9 @@ def _namespace(hand: Hand, path: str) -> int:
     return number
 
 
+@pytest.mark.pitfall("GL-CR-08")
 def test_a_project_is_made_in_the_namespace_that_was_named(hand: Hand) -> None:
-    """GL-CR-08: its full path has every group, and it is found by path and by number alike."""
+    """Its full path has every group, and it is found by path and by number alike."""
     body = {"name": "widgets", "path": "widgets", "namespace_id": _namespace(hand, "acme/platform")}
 
     made = hand.send("POST", "/projects", body | {"description": "Widgets", "visibility": "public"})
@@ -300,13 +313,15 @@ def test_a_project_is_made_in_the_namespace_that_was_named(hand: Hand) -> None:
     assert by_path.data["http_url_to_repo"] == f"{ORIGIN}/acme/platform/widgets.git"
 
 
+@pytest.mark.pitfall("GL-CR-03")
 def test_a_project_without_a_namespace_is_the_user_s_own(hand: Hand) -> None:
-    """GL-CR-03: that is where it silently lands."""
+    """That is where it silently lands."""
     assert hand.send("POST", "/projects", {"name": "My Widget"}).data["path_with_namespace"] == "tanuki/my-widget"
 
 
+@pytest.mark.pitfall("GL-CR-01")
 def test_a_name_that_is_taken_is_400_with_a_dict_of_lists(hand: Hand) -> None:
-    """GL-CR-01: neither 409 nor 422, and the message is no text."""
+    """Neither 409 nor 422, and the message is no text."""
     body = {"name": "widgets", "path": "widgets"}
     hand.send("POST", "/projects", body)
 
@@ -316,8 +331,9 @@ def test_a_name_that_is_taken_is_400_with_a_dict_of_lists(hand: Hand) -> None:
     assert response.message == {name: ["has already been taken"] for name in ("project_namespace.name", "name", "path")}
 
 
+@pytest.mark.pitfall("GL-CR-02")
 def test_a_project_that_cannot_be_seen_is_taken_all_the_same(hand: Hand) -> None:
-    """GL-CR-02: 404 on the way in, taken on the way out."""
+    """404 on the way in, taken on the way out."""
     hand.forge.create_repo("tanuki/secret")
     hand.fake.hidden = {"tanuki/secret"}
 
@@ -325,8 +341,9 @@ def test_a_project_that_cannot_be_seen_is_taken_all_the_same(hand: Hand) -> None
     assert hand.send("POST", "/projects", {"name": "secret"}).status == 400
 
 
+@pytest.mark.pitfall("GL-CR-04")
 def test_a_path_of_a_project_being_deleted_is_not_free(hand: Hand) -> None:
-    """GL-CR-04: it says so in base."""
+    """It says so in base."""
     hand.fake.pending_deletion = {"tanuki/widgets"}
 
     response = hand.send("POST", "/projects", {"name": "widgets"})
@@ -335,24 +352,27 @@ def test_a_path_of_a_project_being_deleted_is_not_free(hand: Hand) -> None:
     assert response.message["base"] == ["The project is still being deleted. Please try again later."]
 
 
+@pytest.mark.pitfall("GL-CR-05")
 def test_a_malformed_name_is_told_field_by_field(hand: Hand) -> None:
-    """GL-CR-05: a full path is no name."""
+    """A full path is no name."""
     response = hand.send("POST", "/projects", {"name": "acme/widgets", "path": "acme/widgets"})
 
     assert response.status == 400
     assert set(response.message) == {"name", "path"}
 
 
+@pytest.mark.pitfall("GL-CR-07")
 def test_a_namespace_of_others_is_not_valid(hand: Hand) -> None:
-    """GL-CR-07: by its number a foreign namespace is refused in yet another way."""
+    """By its number a foreign namespace is refused in yet another way."""
     response = hand.send("POST", "/projects", {"name": "widgets", "namespace_id": 424242})
 
     assert (response.status, response.message) == (400, {"namespace": ["is not valid"]})
 
 
+@pytest.mark.pitfall("GL-CR-09")
 @pytest.mark.parametrize(("origin", "status"), [("https://gitlab.com", 400), ("https://gitlab.example.com", 201)])
 def test_internal_projects_are_not_to_be_had_on_gitlab_com(hand: Hand, origin: str, status: int) -> None:
-    """GL-CR-09: elsewhere they are, unless an administrator restricts them."""
+    """Elsewhere they are, unless an administrator restricts them."""
     response = hand.send("POST", "/projects", {"name": "widgets", "visibility": "internal"}, origin=origin)
 
     assert response.status == status
@@ -381,8 +401,9 @@ def test_a_project_is_changed_and_deleted(hand: Hand) -> None:
     assert hand.repo("GET", "").status == 404
 
 
+@pytest.mark.pitfall("GL-GR-06")
 def test_a_moved_project_sends_reads_on_by_its_number(hand: Hand) -> None:
-    """GL-GR-06: 301 to the same place below the number."""
+    """301 to the same place below the number."""
     hand.given_repo()
     number = hand.repo("GET", "").data["id"]
     hand.forge.rename_repo(REPO, "acme/gadgets")
@@ -394,11 +415,12 @@ def test_a_moved_project_sends_reads_on_by_its_number(hand: Hand) -> None:
     assert hand.send("GET", f"/projects/{number}").data["path_with_namespace"] == "acme/gadgets"
 
 
+@pytest.mark.pitfall("GL-X-01")
 @pytest.mark.parametrize(
     ("method", "rest"), [("POST", "/merge_requests"), ("PUT", "/merge_requests/3/merge"), ("DELETE", "")]
 )
 def test_a_moved_project_refuses_every_write(hand: Hand, method: str, rest: str) -> None:
-    """GL-X-01: 405 without a Location, which a merge must not take for a merge request that cannot be merged."""
+    """405 without a Location, which a merge must not take for a merge request that cannot be merged."""
     hand.given_repo()
     hand.forge.rename_repo(REPO, "acme/gadgets")
 
@@ -408,8 +430,9 @@ def test_a_moved_project_refuses_every_write(hand: Hand, method: str, rest: str)
     assert "Location" not in response.headers
 
 
+@pytest.mark.pitfall("GL-AR-01")
 def test_an_archived_project_refuses_writes_without_a_reason(hand: Hand) -> None:
-    """GL-AR-01: 403 Forbidden, and the project says why."""
+    """403 Forbidden, and the project says why."""
     hand.given_repo()
     assert hand.repo("POST", "/archive").data["archived"] is True
 
@@ -492,6 +515,7 @@ def test_a_branch_is_made_at_a_branch_or_a_commit(hand: Hand) -> None:
     assert hand.repo("GET", "/repository/branches/feature%2Fx").data == by_name.data
 
 
+@pytest.mark.pitfall("GL-CB-04")
 @pytest.mark.parametrize(
     ("branch", "ref", "text"),
     [
@@ -506,7 +530,7 @@ def test_a_branch_is_made_at_a_branch_or_a_commit(hand: Hand) -> None:
     ],
 )
 def test_every_refusal_of_a_branch_is_400(hand: Hand, branch: str, ref: str, text: str) -> None:
-    """GL-CB-04: only the text tells them apart."""
+    """Only the text tells them apart."""
     hand.given_repo()
 
     response = _create_branch(hand, branch, ref)
@@ -522,8 +546,9 @@ def test_what_is_missing_is_named(hand: Hand) -> None:
     assert _create_branch(hand, "").data["error"] == "branch is empty"
 
 
+@pytest.mark.pitfall("GL-CB-04", "GL-CF-09")
 def test_a_push_rule_is_in_the_way_of_a_name(hand: Hand) -> None:
-    """GL-CB-04 and GL-CF-09: free text, 400."""
+    """Free text, 400."""
     hand.given_repo()
     hand.fake.branch_name_pattern = "(feat|fix)/.*"
 
@@ -541,8 +566,9 @@ def test_in_an_empty_project_the_first_branch_brings_a_readme(hand: Hand) -> Non
     assert [name for name, _ in hand.forge.branches(REPO)] == ["main", "x"]
 
 
+@pytest.mark.pitfall("GL-CB-06", "GL-CR-11")
 def test_a_new_branch_may_be_late(hand: Hand) -> None:
-    """GL-CB-06 and GL-CR-11: 201, and then not found for a while."""
+    """201, and then not found for a while."""
     hand.given_repo()
     hand.fake.branch_lag = 2
     _create_branch(hand, "x")
@@ -552,8 +578,9 @@ def test_a_new_branch_may_be_late(hand: Hand) -> None:
     assert statuses == [404, 404, 200]
 
 
+@pytest.mark.pitfall("GL-CB-05")
 def test_a_wildcard_is_in_the_way_of_a_developer(hand: Hand) -> None:
-    """GL-CB-05: the text does not name the rule."""
+    """The text does not name the rule."""
     hand.given_repo()
     hand.repo("POST", "/protected_branches", {"name": "release/*"})
     hand.fake.role = 30
@@ -600,6 +627,7 @@ def test_branches_are_deleted_but_for_the_default_one(hand: Hand) -> None:
 # limits, and what stands before GitLab
 
 
+@pytest.mark.pitfall("GL-X-05", "GL-X-09", "GL-X-12", "GL-X-13", "GL-CR-10", "GL-GR-04", "GL-MG-07")
 @pytest.mark.parametrize(
     ("canned", "status", "kind", "asked"),
     [
@@ -617,7 +645,7 @@ def test_branches_are_deleted_but_for_the_default_one(hand: Hand) -> None:
 def test_a_fault_script_can_play_what_stands_before_gitlab(
     hand: Hand, canned: Any, status: int, kind: str, asked: str | None
 ) -> None:
-    """GL-X-05, GL-X-09, GL-X-12, GL-X-13, GL-CR-10, GL-GR-04, GL-MG-07: ready-made responses for injected faults."""
+    """Ready-made responses for injected faults."""
     hand.given_repo()
     hand.host.script.add(
         Fault(kind="status", endpoint="/projects", status=canned.status, headers=canned.headers, body=canned.body)
@@ -630,8 +658,9 @@ def test_a_fault_script_can_play_what_stands_before_gitlab(
     assert hand.repo("GET", "").status == 200
 
 
+@pytest.mark.pitfall("GL-X-05")
 def test_the_two_rate_limits_differ_in_what_the_headers_say() -> None:
-    """GL-X-05: the application's shows the other limiter's headers, which has plenty left."""
+    """The application's shows the other limiter's headers, which has plenty left."""
     application, rack = gitlab_responses.APPLICATION_LIMIT, gitlab_responses.RACK_ATTACK
 
     assert json.loads(application.body)["message"]["error"].startswith("This endpoint has been requested too many")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gitprovider.gitlab.commits import QUERY
-from tests.fakes.gitlab_hand import REPO, Hand, Said, a_hand
+from tests.support.gitlab_hand import REPO, Hand, Said, a_hand
 
 
 @pytest.fixture
@@ -60,8 +60,9 @@ def test_one_commit_carries_every_kind_of_action(hand: Hand) -> None:
     }
 
 
+@pytest.mark.pitfall("GL-CF-06")
 def test_the_executable_bit_needs_an_action_of_its_own(hand: Hand) -> None:
-    """GL-CF-06: execute_filemode on a create is dropped without a word, and an update keeps the mode."""
+    """execute_filemode on a create is dropped without a word, and an update keeps the mode."""
     hand.given_repo()
     _commit(hand, _create("run", execute_filemode=True))
     assert _files(hand)["run"][1] == "100644"
@@ -72,6 +73,7 @@ def test_the_executable_bit_needs_an_action_of_its_own(hand: Hand) -> None:
     assert _files(hand)["run"] == (b"y", "100755")
 
 
+@pytest.mark.pitfall("GL-CF-01", "GL-CF-04")
 @pytest.mark.parametrize(
     ("action", "text"),
     [
@@ -94,7 +96,7 @@ def test_the_executable_bit_needs_an_action_of_its_own(hand: Hand) -> None:
     ],
 )
 def test_what_an_action_cannot_do_is_400_and_nothing_changes(hand: Hand, action: dict[str, Any], text: str) -> None:
-    """GL-CF-01 and GL-CF-04: one status, and only the text says which; the actions before it are not kept either."""
+    """One status, and only the text says which; the actions before it are not kept either."""
     head = hand.given_repo({"README.md": b"r", "docs/a": b"a"})
 
     response = _commit(hand, _create("first"), action)
@@ -137,16 +139,18 @@ def test_parameters_are_checked_before_anything(hand: Hand, body: dict[str, Any]
     assert (response.status, response.data["error"]) == (400, problem)
 
 
+@pytest.mark.pitfall("GL-CF-08")
 def test_empty_content_is_a_legal_file(hand: Hand) -> None:
-    """GL-CF-08: with content "" and without content alike."""
+    """With content "" and without content alike."""
     hand.given_repo({"a": b"a"})
 
     assert _commit(hand, _create("b", ""), {"action": "create", "file_path": "c"}).status == 201
     assert (_files(hand)["b"][0], _files(hand)["c"][0]) == (b"", b"")
 
 
+@pytest.mark.pitfall("GL-CF-07")
 def test_a_commit_that_changes_nothing_is_made_all_the_same(hand: Hand) -> None:
-    """GL-CF-07: whoever wants none must not send it."""
+    """Whoever wants none must not send it."""
     head = hand.given_repo({"a": b"a"})
 
     same, none = _commit(hand, {"action": "update", "file_path": "a", "content": "a"}), _commit(hand)
@@ -156,8 +160,9 @@ def test_a_commit_that_changes_nothing_is_made_all_the_same(hand: Hand) -> None:
     assert same.data["stats"] == {"additions": 0, "deletions": 0, "total": 0}
 
 
+@pytest.mark.pitfall("GL-CF-02")
 def test_a_branch_that_is_not_there_is_no_branch_to_be_on(hand: Hand) -> None:
-    """GL-CF-02: 400, not 404."""
+    """400, not 404."""
     hand.given_repo()
 
     response = _commit(hand, _create("x"), branch="develop")
@@ -218,8 +223,9 @@ def test_a_branch_that_nobody_may_push_to_is_403(hand: Hand) -> None:
     assert hand.forge.head(REPO, "main") == head
 
 
+@pytest.mark.pitfall("GL-CF-09")
 def test_a_push_rule_is_in_the_way_of_a_message(hand: Hand) -> None:
-    """GL-CF-09: 400 like a file that exists, and another text."""
+    """400 like a file that exists, and another text."""
     hand.given_repo()
     hand.fake.commit_message_pattern = "^(feat|fix): "
 

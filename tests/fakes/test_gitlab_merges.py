@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gitprovider.models import BranchProtection, PullRequestState
-from tests.fakes.gitlab_hand import REPO, Hand, Said, a_hand
+from tests.support.gitlab_hand import REPO, Hand, Said, a_hand
 
 
 @pytest.fixture
@@ -38,8 +38,9 @@ def _parents(hand: Hand, sha: str) -> tuple[str, ...]:
 # opening
 
 
+@pytest.mark.pitfall("GL-PR-07")
 def test_a_merge_request_is_open_and_being_checked(hand: Hand) -> None:
-    """GL-PR-07: there is no draft in the request, and reviewers are numbers."""
+    """There is no draft in the request, and reviewers are numbers."""
     head = hand.given_feature()
 
     response = _open(hand, labels="one,two", description="text", reviewer_ids=[46])
@@ -142,8 +143,9 @@ def test_the_free_tier_keeps_one_reviewer(tmp_path: pathlib.Path, tier: str, kep
     assert [user["username"] for user in response.data["reviewers"]] == kept
 
 
+@pytest.mark.pitfall("GL-PR-01")
 def test_a_second_merge_request_of_the_same_branches_is_409(hand: Hand) -> None:
-    """GL-PR-01: the message is a list, and holds the number."""
+    """The message is a list, and holds the number."""
     iid = hand.given_merge_request()
 
     response = _open(hand)
@@ -169,8 +171,9 @@ def test_branches_that_cannot_be_are_told_in_three_shapes(
     assert (response.status, response.message) == (status, message)
 
 
+@pytest.mark.pitfall("GL-PR-04")
 def test_a_branch_that_was_just_made_may_not_exist_yet(hand: Hand) -> None:
-    """GL-PR-04: a hard 400 for some seconds."""
+    """A hard 400 for some seconds."""
     hand.fake.branch_lag = 1
     hand.repo("POST", "/repository/branches", {"branch": "feature", "ref": "main"})
 
@@ -199,8 +202,9 @@ def test_a_merge_request_of_nothing_is_opened(hand: Hand) -> None:
 # reading and changing
 
 
+@pytest.mark.pitfall("GL-MG-01")
 def test_mergeability_is_computed_while_it_is_read(hand: Hand) -> None:
-    """GL-MG-01: checking for the first reads, and until then a merge is refused; a moved head starts anew."""
+    """Checking for the first reads, and until then a merge is refused; a moved head starts anew."""
     hand.fake.mergeable_after = 2
     iid = hand.given_merge_request()
 
@@ -272,6 +276,7 @@ def test_a_conflict_forbids_a_merge(hand: Hand) -> None:
     assert (response.status, response.message, response.effect) == (405, "405 Method Not Allowed", False)
 
 
+@pytest.mark.pitfall("GL-MG-02")
 @pytest.mark.parametrize(
     ("rules", "status"),
     [
@@ -280,7 +285,7 @@ def test_a_conflict_forbids_a_merge(hand: Hand) -> None:
     ],
 )
 def test_approvals_and_checks_forbid_a_merge(hand: Hand, rules: BranchProtection, status: str) -> None:
-    """GL-MG-02: 405 has one text for every cause; the merge request tells which."""
+    """405 has one text for every cause; the merge request tells which."""
     hand.forge.put_rule(REPO, "main", rules)
     iid = hand.given_merge_request()
 
@@ -306,8 +311,9 @@ def test_what_the_forge_does_not_have_can_be_shown(hand: Hand) -> None:
     assert _merge(hand, iid).status == 405
 
 
+@pytest.mark.pitfall("GL-MG-02")
 def test_a_closed_and_a_merged_one_cannot_be_merged(hand: Hand) -> None:
-    """GL-MG-02: both are 405 and not_open."""
+    """Both are 405 and not_open."""
     closed, merged = hand.given_merge_request("a"), hand.given_merge_request("b")
     hand.repo("PUT", f"/merge_requests/{closed}", {"state_event": "close"})
     _merge(hand, merged)
@@ -324,8 +330,9 @@ def test_a_source_branch_that_is_gone_closes_its_merge_request(hand: Hand) -> No
     assert _read(hand, iid)["state"] == "closed"
 
 
+@pytest.mark.pitfall("GL-X-02")
 def test_who_may_neither_push_nor_merge_is_401(hand: Hand) -> None:
-    """GL-X-02: the token is good, the role is not; and that is looked at before the sha."""
+    """The token is good, the role is not; and that is looked at before the sha."""
     iid = hand.given_merge_request()
     hand.repo("POST", "/protected_branches", {"name": "main"})
     hand.fake.role = 30
@@ -343,8 +350,9 @@ def test_where_nobody_may_push_who_may_merge_still_merges(hand: Hand) -> None:
     assert _merge(hand, iid).data["state"] == "merged"
 
 
+@pytest.mark.pitfall("GL-MG-04")
 def test_another_head_than_the_sha_is_409_before_mergeability(hand: Hand) -> None:
-    """GL-MG-04: in the newest order the sha is looked at before the draft."""
+    """In the newest order the sha is looked at before the draft."""
     iid = hand.given_merge_request(title="Draft: x")
     head = hand.forge.head(REPO, "feature")
 
@@ -422,8 +430,9 @@ def test_squash_false_is_ignored(hand: Hand) -> None:
     assert response.data["squash_commit_sha"] is not None
 
 
+@pytest.mark.pitfall("GL-MG-08")
 def test_squash_is_not_done_where_the_project_never_squashes(hand: Hand) -> None:
-    """GL-MG-08: the request gets 200 and has no effect."""
+    """The request gets 200 and has no effect."""
     hand.repo("PUT", "", {"squash_option": "never"})
     iid = hand.given_merge_request()
 
@@ -433,8 +442,9 @@ def test_squash_is_not_done_where_the_project_never_squashes(hand: Hand) -> None
     assert (response.data["squash"], response.data["squash_on_merge"]) == (True, False)
 
 
+@pytest.mark.pitfall("GL-MG-09")
 def test_a_project_that_always_squashes_refuses_a_plain_merge(hand: Hand) -> None:
-    """GL-MG-09: 422, and merge_error says why."""
+    """422, and merge_error says why."""
     iid = hand.given_merge_request()
     hand.repo("PUT", "", {"squash_option": "always"})
     base = hand.forge.head(REPO, "main")
@@ -447,8 +457,9 @@ def test_a_project_that_always_squashes_refuses_a_plain_merge(hand: Hand) -> Non
     assert _merge(hand, iid, squash=True).data["squash_commit_sha"] is not None
 
 
+@pytest.mark.pitfall("GL-MG-09")
 def test_an_older_server_hides_that_a_merge_failed(hand: Hand) -> None:
-    """GL-MG-09: 200, and an open merge request with a merge_error."""
+    """200, and an open merge request with a merge_error."""
     iid = hand.given_merge_request()
     hand.repo("PUT", "", {"squash_option": "always"})
     hand.fake.hides_merge_errors = True
@@ -459,9 +470,10 @@ def test_an_older_server_hides_that_a_merge_failed(hand: Hand) -> None:
     assert "requires squashing" in response.data["merge_error"]
 
 
+@pytest.mark.pitfall("GL-MG-08")
 @pytest.mark.parametrize("method", ["ff", "rebase_merge"])
 def test_a_linear_project_wants_a_rebased_branch(hand: Hand, method: str) -> None:
-    """GL-MG-08: need_rebase as soon as the target has moved on."""
+    """Need_rebase as soon as the target has moved on."""
     hand.repo("PUT", "", {"merge_method": method})
     iid = hand.given_merge_request()
     hand.given_commit("main", {"other": b"o"})
@@ -529,8 +541,9 @@ def test_a_protected_source_branch_stays_without_a_word(hand: Hand) -> None:
     assert "feature" in dict(hand.forge.branches(REPO))
 
 
+@pytest.mark.pitfall("GL-MG-06")
 def test_a_merge_may_still_be_running_when_it_is_answered(hand: Hand) -> None:
-    """GL-MG-06: locked, for some reads more."""
+    """Locked, for some reads more."""
     hand.fake.locked_for = 2
     iid = hand.given_merge_request()
 
@@ -540,8 +553,9 @@ def test_a_merge_may_still_be_running_when_it_is_answered(hand: Hand) -> None:
     assert [_read(hand, iid)["state"] for _ in range(3)] == ["locked", "locked", "merged"]
 
 
+@pytest.mark.pitfall("GL-MG-05")
 def test_a_merge_may_only_be_set_to_happen_later(hand: Hand) -> None:
-    """GL-MG-05: 200, and nothing is merged."""
+    """200, and nothing is merged."""
     hand.forge.put_rule(REPO, "main", BranchProtection(required_checks=("ci",)))
     iid = hand.given_merge_request()
     base = hand.forge.head(REPO, "main")

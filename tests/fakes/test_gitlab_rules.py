@@ -10,7 +10,7 @@ import pytest
 from gitprovider.fakes.gitlab.server import FakeGitLab, GroupRule
 from gitprovider.local.database import Rule
 from gitprovider.models import BranchProtection
-from tests.fakes.gitlab_hand import REPO, Hand, Said, a_hand
+from tests.support.gitlab_hand import REPO, Hand, Said, a_hand
 
 FEATURE = {"action": "create", "file_path": "x", "content": "x"}
 
@@ -72,8 +72,9 @@ def test_the_paid_tier_shows_more_of_a_rule(premium: Hand) -> None:
     assert response.data["push_access_levels"][0]["user_id"] is None
 
 
+@pytest.mark.pitfall("GL-PB-01")
 def test_a_name_that_is_protected_already_is_409(free: Hand) -> None:
-    """GL-PB-01: and the levels that were asked for are not there."""
+    """And the levels that were asked for are not there."""
     _protect(free)
 
     response = _protect(free, push_access_level=0)
@@ -89,8 +90,9 @@ def test_a_level_that_does_not_exist_is_400(free: Hand) -> None:
     assert (response.status, response.data["error"]) == (400, "push_access_level does not have a valid value")
 
 
+@pytest.mark.pitfall("GL-PB-03")
 def test_a_rule_that_is_not_there_is_404(free: Hand) -> None:
-    """GL-PB-03: reading, changing and deleting alike; a wildcard that covers the name does not count."""
+    """Reading, changing and deleting alike; a wildcard that covers the name does not count."""
     _protect(free, "mai*")
 
     returned = [free.repo(method, "/protected_branches/main", {}) for method in ("GET", "PATCH", "DELETE")]
@@ -128,8 +130,9 @@ def test_a_push_level_is_the_least_role_and_0_is_nobody(free: Hand, push: int, r
 # changing in place
 
 
+@pytest.mark.pitfall("GL-PB-05")
 def test_the_free_tier_answers_200_to_levels_and_changes_nothing(free: Hand) -> None:
-    """GL-PB-05: whoever does not compare the response believes that the branch is closed."""
+    """Whoever does not compare the response believes that the branch is closed."""
     made = _protect(free)
     entry = made.data["push_access_levels"][0]["id"]
 
@@ -152,8 +155,9 @@ def test_the_free_tier_changes_force_pushing_in_place(free: Hand) -> None:
     assert (response.status, response.effect, response.data["allow_force_push"]) == (200, True, False)
 
 
+@pytest.mark.pitfall("GL-PB-04")
 def test_a_server_may_lack_the_endpoint(free: Hand) -> None:
-    """GL-PB-04: the router's 404, not the rule's."""
+    """The router's 404, not the rule's."""
     _protect(free)
     free.fake.has_patch = False
 
@@ -195,8 +199,9 @@ def test_an_entry_without_its_id_adds_a_level(premium: Hand) -> None:
     assert (again.status, again.message) == (422, ["Push access levels access level has already been taken"])
 
 
+@pytest.mark.pitfall("GL-PB-07")
 def test_a_user_s_entry_shows_a_role_as_well(premium: Hand) -> None:
-    """GL-PB-07: 40 beside a user is no Maintainers; the token's own user is let in by its number."""
+    """40 beside a user is no Maintainers; the token's own user is let in by its number."""
     other = _protect(premium, allowed_to_push=[{"user_id": 46}])
 
     assert other.data["push_access_levels"][0] | {"id": 0} == {
@@ -301,9 +306,10 @@ def test_a_rule_made_through_the_fake_protects_on_the_forge(free: Hand) -> None:
 # the default branch
 
 
+@pytest.mark.pitfall("GL-CR-06", "GL-PB-02")
 @pytest.mark.parametrize("later", [0, 2])
 def test_gitlab_protects_a_new_default_branch_by_itself(tmp_path: pathlib.Path, later: int) -> None:
-    """GL-CR-06 and GL-PB-02: at once, or some requests later."""
+    """At once, or some requests later."""
     hand = a_hand(tmp_path)
     hand.fake.default_protection_after = later
     hand.send("POST", "/projects", {"name": "widgets", "initialize_with_readme": True})
@@ -313,8 +319,9 @@ def test_gitlab_protects_a_new_default_branch_by_itself(tmp_path: pathlib.Path, 
     assert seen == ([1, 1, 1] if later == 0 else [0, 1, 1])
 
 
+@pytest.mark.pitfall("GL-PB-02")
 def test_a_rule_that_was_faster_stays(tmp_path: pathlib.Path) -> None:
-    """GL-PB-02: GitLab looks whether the branch is protected before it protects it."""
+    """GitLab looks whether the branch is protected before it protects it."""
     hand = a_hand(tmp_path)
     hand.fake.default_protection_after = 2
     hand.send("POST", "/projects", {"name": "widgets", "initialize_with_readme": True})
@@ -327,8 +334,9 @@ def test_a_rule_that_was_faster_stays(tmp_path: pathlib.Path) -> None:
     assert _roles(rule) == [0]
 
 
+@pytest.mark.pitfall("GL-CR-06")
 def test_protection_of_default_branches_may_be_off(tmp_path: pathlib.Path) -> None:
-    """GL-CR-06: an instance's or a group's setting."""
+    """An instance's or a group's setting."""
     hand = a_hand(tmp_path)
     hand.fake.protects_default = False
     hand.send("POST", "/projects", {"name": "widgets", "initialize_with_readme": True})

@@ -13,7 +13,7 @@ from urllib3.exceptions import ProtocolError, ReadTimeoutError
 from gitprovider.fakes.faults import Fault, FaultKind, FaultScript, FaultyHost
 from gitprovider.fakes.mount import mount
 from gitprovider.fakes.serve import serving
-from tests.fakes.test_faults import Counter
+from tests.support.counter import Counter
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from gitprovider.fakes.faults import Fault, FaultScript, FaultyHost
 from gitprovider.fakes.http import Request, Response
 from gitprovider.fakes.serve import serving
 from gitprovider.local.forge import Forge
-from tests.fakes.test_faults import Counter
+from tests.support.counter import Counter
 
 
 def test_a_served_host_answers_on_one_kept_connection() -> None:

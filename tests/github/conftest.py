@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 
-from tests.github.hub import Hub, running, wired
+from gitprovider import PutFile
+from tests.support.github_hub import Hub, running, wired
 
 
 @pytest.fixture
@@ -24,3 +27,20 @@ def wire(tmp_path: Path) -> Iterator[Hub]:
     with wired(tmp_path / "forge") as hub:
         hub.given_repo()
         yield hub
+
+
+@pytest.fixture(scope="session")
+def key() -> str:
+    """An App's private key."""
+    made = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    return made.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+    ).decode()
+
+
+@pytest.fixture
+def feature(hub: Hub) -> Hub:
+    """A branch with a commit of its own."""
+    hub.given_branch("feature")
+    hub.given_commit("feature", PutFile(path="feature.txt", content="f"))
+    return hub

@@ -12,13 +12,12 @@ from typing import Any
 
 import github
 import pytest
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from gitprovider import (
     AuthenticationError,
     GitProviderError,
     InvalidRequestError,
+    NotFoundError,
     Outcome,
     PermissionDeniedError,
     ProviderUnavailableError,
@@ -28,18 +27,9 @@ from gitprovider.fakes.faults import Fault
 from gitprovider.fakes.github.server import App
 from gitprovider.github import AppInstallation, GitHubProvider
 from gitprovider.github.auth import RENEWAL_MARGIN, InstallationCredential
-from tests.github.hub import REPO, Hub, running
+from tests.support.github_hub import REPO, Hub, refuse, running
 
 MINT = "POST /app/installations/{number}/access_tokens"
-
-
-@pytest.fixture(scope="module")
-def key() -> str:
-    """An App's private key."""
-    made = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    return made.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
-    ).decode()
 
 
 @pytest.fixture
@@ -47,6 +37,14 @@ def hub(tmp_path: Path) -> Iterator[Hub]:
     """A hub with an App that is installed on acme, and a clock of its own."""
     clock = [datetime(2024, 1, 1, tzinfo=UTC)]
     with running(tmp_path / "forge", app=App(), now=lambda: max(clock[0], datetime.now(UTC))) as hub:
+        hub.given_repo()
+        yield hub
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Iterator[Hub]:
+    """A hub with an App."""
+    with running(tmp_path / "forge", app=App(installations={101: "acme", 102: "octocat"})) as hub:
         hub.given_repo()
         yield hub
 
@@ -380,3 +378,27 @@ def test_a_child_renews_although_a_thread_of_the_parent_was_renewing(hub: Hub, k
 
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     provider.close()
+
+
+@pytest.mark.pitfall("GH-AU-02")
+def test_an_app_creates_nothing_in_a_users_account(app: Hub, key: str) -> None:
+    """By the kind of its credential, POST /user/repos is not even tried."""
+    with app.connect(AppInstallation(1, key, installation_id=102)) as provider, pytest.raises(NotFoundError) as caught:
+        provider.create_repo("octocat/new")
+
+    assert "an App can create repositories only in organizations" in str(caught.value.hint)
+    assert "POST /user/repos" not in app.calls()
+
+
+@pytest.mark.pitfall("GH-AU-04")
+def test_an_installations_token_is_renewed_in_time(app: Hub, key: str) -> None:
+    """And after a 401, at the next call: never by sending a request again."""
+    with app.connect(AppInstallation(1, key, installation_id=101)) as provider:
+        provider.get_repo(REPO)
+        refuse(app, 401, "Bad credentials")
+        with pytest.raises(AuthenticationError):
+            provider.get_repo(REPO)
+        provider.get_repo(REPO)
+
+    mint = "POST /app/installations/{number}/access_tokens"
+    assert app.calls() == [mint, "GET /", "GET /", mint, "GET /"]

@@ -13,7 +13,7 @@ from gitprovider import BranchProtection, PullRequestState, PutFile, Visibility
 from gitprovider._remote.json_reader import JsonReader
 from gitprovider._remote.response import BodyError, Response
 from gitprovider.github import convert, protection
-from tests.github.hub import REPO, Hub
+from tests.support.github_hub import REPO, Hub
 
 JUNK: tuple[Any, ...] = (None, 7, -1, "", "junk", True, [], {}, [None], [7])
 CONVERTERS: dict[str, tuple[str, Callable[[Response], Any]]] = {

@@ -8,18 +8,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
 from gitprovider import BranchProtection, GitProviderError, Outcome, PutFile
-from gitprovider.fakes.faults import Fault, FaultKind
-from tests.github.hub import REPO, Hub, running
+from tests.support.github_faults import FAULTS, Broken, When
+from tests.support.github_hub import REPO, Hub, running
 
 Given = Callable[[Hub], Any]
-When = Literal["before", "after"]
 
 
 def _empty(hub: Hub) -> None:
@@ -68,45 +66,6 @@ SCENARIOS: dict[str, tuple[Given, Given]] = {
         _pulled,
         lambda hub: hub.provider.merge_pull_request(REPO, 1, delete_source_branch=True, timeout=3),
     ),
-}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Broken:
-    """A fault of the matrix, for any request."""
-
-    kind: FaultKind
-    status: int | None = None
-    headers: tuple[tuple[str, str], ...] = ()
-    body: bytes | None = None
-
-    def at(self, number: int, when: When, times: int | None) -> Fault:
-        return Fault(
-            kind=self.kind,
-            nth=number,
-            times=times,
-            when=when,
-            status=self.status,
-            headers=dict(self.headers),
-            body=self.body,
-        )
-
-
-LIMITED = b'{"message": "API rate limit exceeded for user ID 1."}'
-FAULTS = {
-    "429 with a wait": Broken(kind="status", status=429, headers=(("Retry-After", "7"),)),
-    "429 without": Broken(kind="status", status=429),
-    "403 limited": Broken(kind="status", status=403, body=LIMITED),
-    "500": Broken(kind="status", status=500),
-    "502": Broken(kind="status", status=502, body=b"<html>Bad Gateway</html>"),
-    "503": Broken(kind="status", status=503, body=b""),
-    "504": Broken(kind="status", status=504),
-    "reset": Broken(kind="reset"),
-    "timeout": Broken(kind="timeout"),
-    "cut body": Broken(kind="cut"),
-    "html": Broken(kind="html"),
-    "wrong shape": Broken(kind="shape"),
-    "307": Broken(kind="redirect"),
 }
 
 

@@ -18,7 +18,7 @@ from gitprovider import (
     UnexpectedResponseError,
 )
 from gitprovider.fakes.faults import Fault
-from tests.github.hub import REPO, Hub, running
+from tests.support.github_hub import REPO, Hub, running
 
 PATH = f"/repos/{REPO}/branches/main/protection"
 EVERYTHING: dict[str, Any] = {
@@ -274,3 +274,67 @@ def test_a_refusal_of_our_own_body_is_no_fault_of_the_caller(hub: Hub) -> None:
         hub.provider.protect_branch(REPO, "main")
 
     assert caught.value.outcome is Outcome.NOT_APPLIED
+
+
+@pytest.mark.pitfall("GH-PB-01")
+def test_a_plan_without_protection_is_told(tmp_path: Path) -> None:
+    """It is neither the credential nor a passing fault, and the repository stays private."""
+    with running(tmp_path / "forge", plan="free") as hub:
+        hub.given_repo()
+
+        with pytest.raises(PermissionDeniedError) as caught:
+            hub.provider.protect_branch(REPO, "main")
+
+        assert hub.provider.get_repo(REPO).visibility == "private"
+    assert "plan" in str(caught.value.hint)
+    assert not caught.value.retryable
+
+
+@pytest.mark.pitfall("GH-PB-02", "GH-PB-03")
+def test_a_rule_is_tightened_and_not_replaced(hub: Hub) -> None:
+    """What was demanded goes on being demanded, and all keys are sent."""
+    hub.given_rule(BranchProtection(required_checks=("ci",), required_approvals=2, require_linear_history=True))
+
+    held = hub.provider.protect_branch(REPO, "main", BranchProtection(required_approvals=1))
+
+    assert held == BranchProtection(
+        required_checks=("ci",), required_approvals=2, require_linear_history=True
+    ).stricter(BranchProtection())
+
+
+@pytest.mark.pitfall("GH-PB-05")
+def test_people_who_were_dropped_are_told(hub: Hub) -> None:
+    """GitHub answers 200 without them."""
+    rule = {"enforce_admins": False, "required_pull_request_reviews": None, "required_status_checks": None}
+    people = {"users": ["hubot"], "teams": [], "apps": []}
+    with hub.provider.sdk() as client:
+        client.requester.requestJsonAndCheck(
+            "PUT", f"/repos/{REPO}/branches/main/protection", input=rule | {"restrictions": people}
+        )
+    hub.fake.logins = frozenset()
+
+    with pytest.raises(PermissionDeniedError, match="hubot"):
+        hub.provider.protect_branch(REPO, "main")
+
+
+@pytest.mark.pitfall("GH-PB-07")
+def test_three_404s_mean_three_things(tmp_path: Path) -> None:
+    """No rule, no branch, and no right to know."""
+    with running(tmp_path / "forge") as hub:
+        hub.given_repo()
+        assert hub.provider.protection(REPO, "main") is None
+        with pytest.raises(NotFoundError):
+            hub.provider.protect_branch(REPO, "none")
+        hub.fake.admin = False
+        with pytest.raises(PermissionDeniedError):
+            hub.provider.protect_branch(REPO, "main")
+
+
+@pytest.mark.pitfall("GH-PB-08")
+def test_protected_by_some_ruleset_is_not_protected_as_asked(hub: Hub) -> None:
+    """The flag is true, and the rule is written all the same."""
+    hub.forge.update_repo(REPO, settings={"rulesets": [{"pattern": "main", "rules": [{"type": "deletion"}]}]})
+
+    held = hub.provider.protect_branch(REPO, "main", BranchProtection(required_approvals=1))
+
+    assert held.required_approvals == 1

@@ -18,10 +18,7 @@ from gitprovider import GitProviderError, PutFile
 from gitprovider.fakes.faults import Fault
 from gitprovider.fakes.github.server import App
 from gitprovider.github import AppInstallation, GitHubProvider
-from tests.github.hub import REPO, Hub, running
-from tests.github.test_auth import key
-
-__all__ = ["key"]
+from tests.support.github_hub import REPO, Hub, running
 
 PLAIN = "s3cret/of+no=shape"
 ECHO = f'{{"message": "no such token {PLAIN}", "errors": [{{"message": "{PLAIN}"}}], "{PLAIN}": 1}}'.encode()
@@ -76,7 +73,7 @@ def _texts(error: BaseException) -> Iterator[str]:
 def _locals(trace: TracebackType | None) -> Iterator[str]:
     while trace is not None:
         frame: FrameType = trace.tb_frame
-        if not frame.f_code.co_filename.startswith(str(Path(__file__).parent)):
+        if not frame.f_code.co_filename.startswith(str(Path(__file__).parents[1])):
             for value in frame.f_locals.values():
                 yield repr(value)
         trace = trace.tb_next

@@ -14,7 +14,7 @@ import pytest
 
 from gitprovider import InvalidRequestError, PutFile
 from gitprovider.github import GitHubProvider
-from tests.github.hub import REPO, Hub, wired
+from tests.support.github_hub import REPO, Hub, wired
 
 THREADS = 32
 ROUNDS = 8  # four operations a round and thread: 1,024 in all

@@ -11,7 +11,7 @@ import pytest
 import responses
 
 from gitprovider.gitlab import GitLabProvider
-from tests.gitlab.world import World
+from tests.support.gitlab_world import World
 
 
 @pytest.fixture

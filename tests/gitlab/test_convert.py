@@ -163,9 +163,10 @@ def test_a_field_that_a_value_needs_is_never_guessed(
         value_of(read(data))
 
 
+@pytest.mark.pitfall("GL-X-09")
 @pytest.mark.parametrize("data", [None, [], "text", 7, [PROJECT]])
 def test_a_response_of_another_shape_is_no_value(data: Any) -> None:
-    """GL-X-09: a list, a string, nothing at all."""
+    """A list, a string, nothing at all."""
     for value_of in (convert.repo, convert.commit, convert.branch):
         with pytest.raises(BodyError):
             value_of(read(data))

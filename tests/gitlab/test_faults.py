@@ -22,7 +22,7 @@ from gitprovider.errors import (
 )
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.models import PutFile
-from tests.gitlab.world import REPO, World
+from tests.support.gitlab_world import REPO, World
 
 Call = Callable[[GitLabProvider, World], Any]
 

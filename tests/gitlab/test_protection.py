@@ -23,7 +23,7 @@ from gitprovider.gitlab import GitLabProvider
 from gitprovider.gitlab import protection as rules_of
 from gitprovider.gitlab.protection import Level, Rule, changed_rule, choose_bridge, evaluate
 from gitprovider.models import BranchProtection
-from tests.gitlab.world import REPO, World
+from tests.support.gitlab_world import REPO, World
 
 Make = Callable[..., World]
 MAINTAINERS = BranchProtection(require_pull_request=False)  # GitLab's own default: Maintainers push, nobody forces
@@ -86,8 +86,9 @@ def test_of_several_rules_the_most_permissive_holds(listed: list[Rule], pull_req
     assert (value.require_pull_request, value.block_force_push) == (pull_request, force)
 
 
+@pytest.mark.pitfall("GL-PB-07")
 def test_a_user_s_entry_is_no_role() -> None:
-    """GL-PB-07: granted to a user, it shows a role's number as well, even that of nobody."""
+    """Granted to a user, it shows a role's number as well, even that of nobody."""
     shown = {
         "name": "main",
         "push_access_levels": [{"id": 5, "access_level": 0, "user_id": 46, "group_id": None}],
@@ -190,10 +191,11 @@ def test_a_role_that_is_too_low_is_told(world: World) -> None:
 # The default branch, which GitLab protects by itself
 
 
+@pytest.mark.pitfall("GL-CR-06", "GL-PB-01", "GL-PB-02")
 @pytest.mark.parametrize("tier", ["free", "premium"])
 @pytest.mark.parametrize("after", [0, 2, 3, 4])
 def test_gitlab_s_own_protection_of_a_new_default_branch_is_tightened(make_world: Make, tier: str, after: int) -> None:
-    """GL-CR-06, GL-PB-01, GL-PB-02: whether it was there, comes between the list and the write, or after it."""
+    """Whether it was there, comes between the list and the write, or after it."""
     world = make_world(tier=tier)
     world.fake.default_protection_after = after
     provider = world.provider()
@@ -229,8 +231,9 @@ def _shown(world: World) -> Any:
         return client.projects.get(REPO).protectedbranches.get("main").attributes
 
 
+@pytest.mark.pitfall("GL-PB-05")
 def test_a_change_in_place_names_every_entry() -> None:
-    """GL-PB-05: an entry without an id would be added; a user's entry would keep its user."""
+    """An entry without an id would be added; a user's entry would keep its user."""
     body = changed_rule(rule(push=(Level(7, 40, False), Level(8, 30, True), Level(9, 60, True))), BranchProtection())
 
     assert body == {
@@ -371,8 +374,9 @@ def test_a_rule_that_could_not_be_made_anew_is_left_alone(world: World) -> None:
     assert held(world) == MAINTAINERS
 
 
+@pytest.mark.pitfall("GL-PB-04")
 def test_a_server_without_the_change_takes_the_bridge(weak: World) -> None:
-    """GL-PB-04: before 15.6 there is no such endpoint."""
+    """Before 15.6 there is no such endpoint."""
     weak.fake.has_patch = False
 
     value = weak.provider().protect_branch(REPO, "main")
@@ -381,8 +385,9 @@ def test_a_server_without_the_change_takes_the_bridge(weak: World) -> None:
     assert names(weak) == {"main"}
 
 
+@pytest.mark.pitfall("GL-PB-03")
 def test_a_rule_that_is_gone_already_is_dropped(weak: World) -> None:
-    """GL-PB-03: 404 on the way down is where it was to be."""
+    """404 on the way down is where it was to be."""
     weak.fault("status", method="DELETE", nth=1, when="after", status=404, body=b'{"message": "404 Not found"}')
 
     value = weak.provider().protect_branch(REPO, "main")

@@ -21,8 +21,8 @@ from gitprovider.fakes.serve import serving
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.local import Forge
 from gitprovider.models import PutFile
-from tests.gitlab.world import TOKEN, FakeTime
-from tests.tls import server_context
+from tests.support.gitlab_world import TOKEN, FakeTime
+from tests.support.tls import server_context
 
 REPO = "acme/widgets"
 
@@ -132,8 +132,9 @@ def test_the_certificate_is_checked_in_graphql_as_well(tmp_path: Path) -> None:
     assert wire.request_log.entries[0].path == "/api/graphql"
 
 
+@pytest.mark.pitfall("GL-GR-05")
 def test_a_host_under_a_path_is_served(tmp_path: Path) -> None:
-    """GL-GR-05: all of it: reads, GraphQL, pages."""
+    """All of it: reads, GraphQL, pages."""
     wire = Wire(tmp_path / "forge", base="http://127.0.0.1/gitlab")
 
     with wire.provider(path="/gitlab/") as provider:

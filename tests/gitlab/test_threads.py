@@ -18,7 +18,7 @@ from gitprovider.fakes.gitlab.server import FakeGitLab
 from gitprovider.fakes.serve import serving
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.local import Forge
-from tests.gitlab.world import TOKEN
+from tests.support.gitlab_world import TOKEN
 
 THREADS = 32
 ROUNDS = 8  # four operations a round and thread: 1,024 in all

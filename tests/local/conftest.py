@@ -10,7 +10,7 @@ import pytest
 
 from gitprovider import PutFile
 from gitprovider.local import Forge, LocalProvider
-from tests.local.support import REPO
+from tests.support.local_forge import REPO
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from gitprovider import (
     PutFile,
 )
 from gitprovider.local import Forge
-from tests.local.support import REPO, git
+from tests.support.local_forge import REPO, git
 
 ABSENT = "0" * 40
 

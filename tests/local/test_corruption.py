@@ -13,7 +13,7 @@ import pytest
 from gitprovider import BranchProtection, Outcome, ProviderUnavailableError, PutFile
 from gitprovider.local import Forge, LocalProvider
 from gitprovider.local.git import BareRepository
-from tests.local.support import REPO, git
+from tests.support.local_forge import REPO, git
 
 CHANGE = [PutFile(path="README.md", content="changed\n")]
 

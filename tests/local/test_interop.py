@@ -9,7 +9,7 @@ import pytest
 from gitprovider import Author, DeleteFile, MergeMethod, MoveFile, PutFile
 from gitprovider.errors import NotFoundError
 from gitprovider.local import Forge, LocalProvider, locate
-from tests.local.support import REPO, git
+from tests.support.local_forge import REPO, git
 
 
 def test_clone(provider: LocalProvider, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from gitprovider import PutFile
 from gitprovider.local import Forge
-from tests.local.support import REPO, git, kill, reports, start
+from tests.support.local_forge import REPO, git, kill, reports, start
 
 OPERATIONS = ["commit", "merge", "create_repo", "delete_repo", "create_branch", "delete_branch", "open"]
 

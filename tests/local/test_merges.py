@@ -21,7 +21,7 @@ from gitprovider import (
     PutFile,
 )
 from gitprovider.local import Forge
-from tests.local.support import REPO, git
+from tests.support.local_forge import REPO, git
 
 MERGE, SQUASH, REBASE = MergeMethod.MERGE, MergeMethod.SQUASH, MergeMethod.REBASE
 ADA = Author(name="Ada", email="ada@example.org")

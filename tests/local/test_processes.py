@@ -9,7 +9,7 @@ import pytest
 
 from gitprovider import PullRequestState, PutFile
 from gitprovider.local import Forge
-from tests.local.support import REPO, git, reports, start
+from tests.support.local_forge import REPO, git, reports, start
 
 WRITERS = 8
 ROUNDS = 3

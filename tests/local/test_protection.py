@@ -21,7 +21,7 @@ from gitprovider import (
 )
 from gitprovider.local import Forge, LocalProvider, Rule
 from gitprovider.local.protection import matches
-from tests.local.support import REPO
+from tests.support.local_forge import REPO
 
 NOTHING = BranchProtection.nothing()
 FILE = [PutFile(path="x", content="x")]

@@ -32,7 +32,7 @@ from gitprovider import (
 from gitprovider.events import Event, OperationEvent
 from gitprovider.local import Forge, LocalProvider
 from gitprovider.local.git import BareRepository
-from tests.local.support import REPO, reports, start
+from tests.support.local_forge import REPO, reports, start
 
 FILE = PutFile(path="x", content="x")
 

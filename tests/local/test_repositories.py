@@ -19,7 +19,7 @@ from gitprovider import (
     RepoMovedError,
 )
 from gitprovider.local import Forge, LocalProvider, storage
-from tests.local.support import REPO, git
+from tests.support.local_forge import REPO, git
 
 
 def test_a_forge_is_made_by_the_first_write(root: Path) -> None:

@@ -1,4 +1,4 @@
-"""The shape of the package: what a stranger sees at its top, and where a signature stands."""
+"""The shape of the package and of its tests: what a stranger sees, and where a signature stands."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from gitprovider import ensure
 from gitprovider.contract import GitProviderContract
 
 PACKAGE = Path(__file__).parents[2] / "gitprovider"
+TESTS = Path(__file__).parents[1]
 OPERATIONS = tuple(name for name in vars(GitProviderContract) if not name.startswith("_"))
 # The ensure function of each mutation.
 ENSURE = {
@@ -74,3 +75,31 @@ def test_each_mutation_has_an_ensure_function() -> None:
             given -= {"expected_head"}
 
         assert given == {*asked, "provider", "after", "settling"}, name
+
+
+def test_no_test_imports_another() -> None:
+    """What two of them need is a helper, and helpers are in ``tests/support``."""
+    wrong = []
+    for path in sorted(TESTS.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+            module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
+            parts = {part for name in [module, *names] for part in name.split(".")}
+            if any(part.startswith("test_") or part == "conftest" for part in parts):
+                wrong.append(f"{path.relative_to(TESTS)}: {ast.unparse(node)}")
+
+    assert wrong == []
+
+
+def test_a_helper_is_in_support() -> None:
+    """Beside the tests are only what pytest reads, the pins' observer, and a third party's package."""
+    kept = ("support", "pins", "live", "packaging/toyforge")
+    beside = [
+        str(path.relative_to(TESTS))
+        for path in TESTS.rglob("*.py")
+        if not path.name.startswith("test_")
+        and path.name not in ("__init__.py", "conftest.py")
+        and not str(path.relative_to(TESTS)).startswith(kept)
+    ]
+
+    assert beside == []

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gitprovider import Author, BranchProtection, DeleteFile, FileChange, MergeMethod, MoveFile, PutFile, Visibility
-from tests.rigs import ForgeRig
+from tests.support.rigs import ForgeRig
 
 LOCAL, GITHUB, FREE, PREMIUM = "local", "github", "gitlab free", "gitlab premium"
 WORLDS = (LOCAL, GITHUB, FREE, PREMIUM)

@@ -31,7 +31,7 @@ from gitprovider import GitProviderError, Intent, Outcome, ProviderUnavailableEr
 from gitprovider.fakes.faults import Fault
 from gitprovider.testing import GitProviderContractTests
 from tests.pins.cases import FREE, GITHUB, LOCAL, PREMIUM, WORLDS, Case, cases_of
-from tests.rigs import AnyProvider, LocalRig, RemoteRig, github_rig, gitlab_rig, local_rig
+from tests.support.rigs import AnyProvider, LocalRig, RemoteRig, github_rig, gitlab_rig, local_rig
 
 FOLDER = Path(__file__).parent / "golden"
 # Sections, and what each holds by the name of a call.

@@ -1,0 +1,75 @@
+"""An operation of a remote provider: its pages, and what it redacts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from gitprovider._remote.failures import transport_error
+from gitprovider._remote.json_reader import JsonReader
+from gitprovider._remote.operation import RemoteOperation
+from gitprovider.errors import GitProviderError, UnexpectedResponseError
+from tests.support.fake_client import FakeClient
+
+
+def remote_operation(client: FakeClient, **known: Any) -> RemoteOperation[FakeClient]:
+    return RemoteOperation(
+        "list_branches",
+        "acme/widgets",
+        client=client,
+        authenticate=lambda op: None,
+        provider="any",
+        host="git.example.org",
+        translate=lambda exc: transport_error(exc) or GitProviderError(str(exc)),
+        **known,
+    )
+
+
+def listed(*pages: Sequence[object], more: Sequence[bool | None]) -> list[int]:
+    return remote_operation(FakeClient(pages, more)).pages("/items", lambda item: item.int("iid"))
+
+
+def test_whatever_an_exception_holds_is_scrubbed() -> None:
+    """Attributes of any kind, a named tuple's included: no class of theirs is called with what it does not take."""
+    exc = ValueError("hunter22", ["hunter22"])
+    vars(exc).update(url=urlsplit("https://hunter22"), answers={"hunter22": b"hunter22"})
+    op = remote_operation(FakeClient(), redact=lambda text: text.replace("hunter22", "***"))
+
+    with pytest.raises(GitProviderError) as caught, op.before("read"):
+        raise exc
+
+    assert caught.value.__cause__ is exc
+    assert "hunter22" not in f"{exc.args}{vars(exc)}{caught.value}"
+
+
+def test_pages_end_where_the_host_says() -> None:
+    """A full last page costs no further request when the host said that it is the last."""
+    client = FakeClient([range(100), range(100, 200)], [True, False])
+
+    found = remote_operation(client).pages("/items", lambda item: item.int("iid"), query={"sort": "name"})
+
+    assert found == list(range(200))
+    assert client.queries == [{"sort": "name", "per_page": 100, "page": number} for number in (1, 2)]
+
+
+def test_without_a_word_a_full_page_is_followed() -> None:
+    """A host that says nothing is asked until a page is not full."""
+    assert len(listed(range(100), [], more=[None, None])) == 100
+
+
+def test_a_short_page_before_the_last_is_an_error() -> None:
+    """A list with a hole would make a caller recreate or delete what it did not see."""
+    with pytest.raises(UnexpectedResponseError, match="items would be missing"):
+        listed(range(99), more=[True])
+
+
+@pytest.mark.parametrize("convert", [lambda item: item.int("iid"), lambda item: item], ids=["values", "objects"])
+def test_a_page_that_comes_again_is_an_error(convert: Callable[[JsonReader], object]) -> None:
+    """A proxy that drops the query sends page one forever, each time with more to follow."""
+    op = remote_operation(FakeClient([range(100)] * 3, [True] * 3))
+
+    with pytest.raises(UnexpectedResponseError, match="would not end"):
+        op.pages("/items", convert)

@@ -1,0 +1,83 @@
+"""Each provider fits the protocols by its structure: mypy checks this file, and pytest that it says what is true."""
+
+from __future__ import annotations
+
+import pytest
+
+from gitprovider.contract import GitProviderContract, HostState, InspectableProvider
+from gitprovider.github import GitHubProvider
+from gitprovider.gitlab import GitLabProvider
+from gitprovider.local import LocalProvider
+from gitprovider.testing import Rig
+from tests.packaging.toyforge.provider import ToyProvider
+from tests.packaging.toyforge.rig import ToyRig
+from tests.support.rigs import GitHubRig, GitLabRig, LocalRig
+
+
+def takes_contract(provider: GitProviderContract) -> GitProviderContract:
+    return provider
+
+
+def takes_state(state: HostState) -> HostState:
+    return state
+
+
+def takes_rig(rig: Rig) -> Rig:
+    return rig
+
+
+def check_local(provider: LocalProvider, rig: LocalRig) -> None:
+    """Read by mypy alone."""
+    takes_contract(provider)
+    takes_state(provider)
+    takes_rig(rig)
+
+
+def check_github(provider: GitHubProvider, rig: GitHubRig) -> None:
+    """Read by mypy alone."""
+    takes_contract(provider)
+    takes_state(provider)
+    takes_rig(rig)
+
+
+def check_gitlab(provider: GitLabProvider, rig: GitLabRig) -> None:
+    """Read by mypy alone."""
+    takes_contract(provider)
+    takes_state(provider)
+    takes_rig(rig)
+
+
+def check_third_party(provider: ToyProvider, rig: ToyRig) -> None:
+    """Read by mypy alone."""
+    takes_contract(provider)
+    takes_state(provider)
+    takes_rig(rig)
+
+
+def check_swap(local: LocalProvider, github: GitHubProvider, gitlab: GitLabProvider) -> list[GitProviderContract]:
+    """Read by mypy alone: one list of them all."""
+    return [local, github, gitlab]
+
+
+@pytest.mark.parametrize("provider", [LocalProvider, GitHubProvider, GitLabProvider])
+def test_no_provider_inherits_a_body_from_the_protocols(provider: type) -> None:
+    """Ours inherit the protocols for their docstrings alone: a body of theirs does nothing and returns None."""
+    protocols = {GitProviderContract, HostState, InspectableProvider}
+    names = {name for protocol in protocols for name in vars(protocol) if not name.startswith("_")}
+
+    found = {name: next(kind for kind in provider.__mro__ if name in vars(kind)) for name in names}
+
+    assert len(names) == 17
+    assert [name for name, kind in found.items() if kind in protocols] == []
+
+
+def test_a_third_partys_provider_inherits_nothing() -> None:
+    """The fit is structural: it needs nothing of ours in its bases."""
+    assert ToyProvider.__mro__ == (ToyProvider, object)
+
+
+@pytest.mark.parametrize("protocol", [GitProviderContract, HostState, Rig])
+def test_the_protocols_are_not_checked_at_run_time(protocol: type) -> None:
+    """isinstance would look at names alone, and say yes to any signature."""
+    with pytest.raises(TypeError):
+        isinstance(LocalProvider, protocol)

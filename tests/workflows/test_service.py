@@ -1,0 +1,95 @@
+"""The example service over a socket, on all three providers: the swap is the provider's name."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from gitprovider.fakes.faults import Fault
+from tests.support.service.load import load, sent_twice
+from tests.support.service.running import Service
+
+
+def test_a_project_is_made_changed_and_merged(service: Service) -> None:
+    """The service's whole life runs unchanged on every provider, and ends in the same branches and files."""
+    client = service.client
+
+    made = client.post("/projects", json={"path": "acme/shop", "description": "A shop"})
+    change = client.post(
+        "/projects/acme/shop/changes",
+        json={"branch": "feature/cart", "path": "cart.txt", "content": "empty\n", "title": "Add a cart"},
+    )
+    merged = client.post(
+        f"/projects/acme/shop/changes/{change.json()['number']}/merge", params={"head": change.json()["head"]}
+    )
+    branches = client.get("/projects/acme/shop/branches")
+
+    assert [answer.status_code for answer in (made, change, merged, branches)] == [201, 201, 200, 200]
+    assert branches.json() == {
+        "develop": made.json()["head"],
+        "feature/cart": change.json()["head"],
+        "main": merged.json()["sha"],
+    }
+    tree = service.behind.forge.read_tree("acme/shop", merged.json()["sha"])
+    assert {path: entry.mode for path, entry in tree.items()} == {
+        "README.md": "100644",
+        "cart.txt": "100644",
+        "run.sh": "100755",
+    }
+
+
+def test_errors_become_statuses(service: Service) -> None:
+    """What the caller asked wrongly is 4xx, with the error's name, whatever host is behind."""
+    client = service.client
+    client.post("/projects", json={"path": "acme/taken"})
+
+    again = client.post("/projects", json={"path": "acme/taken"})
+    absent = client.get("/projects/acme/none/branches")
+    wrong = client.post("/projects", json={"path": "no-namespace"})
+    unknown = client.post("/projects/acme/taken/changes/1/merge", params={"head": "a" * 40})
+
+    assert [(answer.status_code, answer.json()["error"]) for answer in (again, absent, wrong, unknown)] == [
+        (409, "AlreadyExistsError"),
+        (404, "NotFoundError"),
+        (422, "InvalidRequestError"),
+        (404, "NotFoundError"),
+    ]
+
+
+def test_a_rate_limit_is_passed_on_with_its_wait(remote: Service) -> None:
+    """503 with Retry-After: the service's client can wait as the host asked."""
+    remote.behind.script.add(
+        Fault(kind="status", method="POST", status=429, headers={"Retry-After": "17"}, body=b'{"message": "slow down"}')
+    )
+
+    refused = remote.client.post("/projects", json={"path": "acme/limited"})
+
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "17")
+    assert len(remote.behind.request_log.mutations()) == 1
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_lost_answer_is_202_with_a_link_that_finds_out(remote: Service, when: str) -> None:
+    """The connection breaks around the create: the service says that it does not know, and later that it does."""
+    applied = when == "after"
+    remote.behind.script.add(Fault(kind="reset", method="POST", when="after" if applied else "before"))
+
+    lost = remote.client.post("/projects", json={"path": f"acme/lost-{when}"})
+    found = remote.client.get(lost.headers["Location"])
+
+    assert (lost.status_code, lost.json()["outcome"]) == (202, "unknown")
+    assert (found.status_code, found.json()["verdict"]) == (200, "applied" if applied else "not_applied")
+    assert len(remote.behind.request_log.mutations()) == 1
+
+
+def test_a_call_that_nobody_knows_is_404(service: Service) -> None:
+    """A link that was not given out finds nothing, and a key cannot leave the store."""
+    assert service.client.get("/calls/00000000-0000-4000-8000-000000000000").status_code == 404
+    assert service.client.get("/calls/..%2f..%2fetc").status_code in (404, 422)
+
+
+def test_many_clients_at_once(service: Service) -> None:
+    """50 clients, four requests each, two worker processes: nothing twice, nothing lost, nobody else's answer."""
+    assert asyncio.run(load(service.url, 4)) == []
+    assert sent_twice(service.behind) == []
