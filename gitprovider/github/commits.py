@@ -124,9 +124,9 @@ class CommitCall:
         """
         op, asked = self._op, self._asked
         with op.before("read repository"):
+            self._require_empty()
             puts = [change for change in asked.changes if isinstance(change, PutFile)]
             if len(puts) < len(asked.changes) or asked.expected_head is not None or asked.branch != _USUAL_BRANCH:
-                self._require_empty()
                 self._check_first(convert.repo(op.read(REPO, repo=op.repo)))
             edits = plan(asked.changes, lambda path: None)
             seed = min(edits.all, key=lambda edit: (_mode(edit) != PLAIN, len(edit.data or b"")))
