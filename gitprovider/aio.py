@@ -131,6 +131,9 @@ class AsyncGitProvider:
         Pages of 100 are read one after another. If a page fails, only that page is read again. A page that is short
         but not the last, a repeated page, or a body that is not a list is an error, never a shorter result.
 
+        Args:
+            repo: the full path.
+
         Raises:
             NotFoundError: no such repository.
             RetryCancelledError: the event of ``cancel_on`` was set during a wait.
@@ -203,6 +206,10 @@ class AsyncGitProvider:
 
         GitLab: a rule on the Free tier cannot be changed in place. A temporary bridge rule keeps the branch protected
         while the rule is replaced. A failure in between never leaves the branch less protected than before.
+
+        Args:
+            branch: an existing branch, not a pattern.
+            rules: the least protection that the branch has afterwards.
 
         Raises:
             NotFoundError: no such repository or branch.

@@ -659,7 +659,7 @@ class _Run:
             raise error from unread
 
     def _shown(self, step: _Step[_T], attempts: _Attempts, made: _T) -> _T:
-        """Wait, by reading, until the host shows what was made."""
+        """Read the host until it shows the result of the step, and return what was read."""
         deadline = self._deadline()
         while True:
             not_shown: GitProviderError | None = None

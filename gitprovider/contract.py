@@ -28,7 +28,9 @@ class GitProviderContract(Protocol):
 
     A read (``get_repo``, ``list_branches``) is retried on transient failures: four attempts by default. A mutation is
     sent once. When a mutation fails, the error's ``outcome`` says whether it took effect, ``completed`` lists the
-    steps that were done, and :func:`gitprovider.resolve` reads the host to find out more from ``intent``.
+    steps that were done, and :func:`gitprovider.resolve` reads the host to find out more from ``intent``. These steps
+    have the same names on every host: the effect step is named by ``effect`` of the mutation's class in
+    ``gitprovider.mutations``, and the deletion of a merged source branch is ``delete source branch``.
 
     Every operation may raise these errors besides its own:
 
@@ -65,6 +67,9 @@ class GitProviderContract(Protocol):
 
         Pages of 100 are read one after another. If a page fails, only that page is read again. A page that is short
         but not the last, a repeated page, or a body that is not a list is an error, never a shorter result.
+
+        Args:
+            repo: the full path.
 
         Raises:
             NotFoundError: no such repository.
@@ -134,6 +139,10 @@ class GitProviderContract(Protocol):
 
         GitLab: a rule on the Free tier cannot be changed in place. A temporary bridge rule keeps the branch protected
         while the rule is replaced. A failure in between never leaves the branch less protected than before.
+
+        Args:
+            branch: an existing branch, not a pattern.
+            rules: the least protection that the branch has afterwards.
 
         Raises:
             NotFoundError: no such repository or branch.

@@ -216,7 +216,12 @@ def matching_protection(
     provider: InspectableProvider, repo: str, branch: str, rules: BranchProtection
 ) -> BranchProtection | None:
     """Return the branch's protection if it is at least as strict as ``rules``, otherwise None."""
-    current = provider.protection(repo, branch)
+    try:
+        current = provider.protection(repo, branch)
+    except ConflictError as error:
+        if error.code != "unfinished":
+            raise
+        return None  # the call itself finishes what an earlier one began
     return None if current is None or rules.missing_from(current) else current
 
 

@@ -27,6 +27,7 @@ class Intent:
         base_sha: the head that the commit is built on; None for a first commit.
         commit_sha: the commit that becomes the head, if it is known before the ref moves.
         files: the blob sha and mode of each touched path after the commit; None for a path that is deleted.
+        pointers: the blob sha of the LFS pointer of each file that is put, on a host that may store that instead.
         message: the commit's message.
         source_sha: the commit that the new branch points at.
         rules, previous_rules: the requested protection and the one before it, field by field.
@@ -46,6 +47,7 @@ class Intent:
     base_sha: str | None = None
     commit_sha: str | None = None
     files: Mapping[str, tuple[str, str] | None] = field(default_factory=dict)
+    pointers: Mapping[str, str] = field(default_factory=dict)
     message: str | None = None
     source_sha: str | None = None
     rules: Mapping[str, Any] | None = None
@@ -97,6 +99,7 @@ class Intent:
             for name in ("steps", "labels", "reviewers"):
                 values[name] = tuple(str(v) for v in values.get(name) or ())
             files = values.get("files") or {}
+            values["pointers"] = dict(values.get("pointers") or {})
             values["files"] = {path: None if entry is None else (entry[0], entry[1]) for path, entry in files.items()}
         except (TypeError, AttributeError, IndexError, ValueError) as exc:
             raise ValueError(f"not an intent: {exc}") from exc
@@ -108,7 +111,7 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("branch", "base_sha", "commit_sha", "message", "source_sha", "visibility", "description"), (str,)),
     **dict.fromkeys(("head_sha", "method", "source_branch", "target_branch", "title"), (str,)),
     **dict.fromkeys(("steps", "labels", "reviewers"), (list, tuple)),
-    **dict.fromkeys(("rules", "previous_rules", "files"), (dict,)),
+    **dict.fromkeys(("rules", "previous_rules", "files", "pointers"), (dict,)),
     **dict.fromkeys(("auto_init", "delete_source_branch", "draft"), (bool,)),
     "number": (int,),
 }

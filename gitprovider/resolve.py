@@ -9,10 +9,11 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from gitprovider._core.edits import matches
 from gitprovider._core.json import plain
 from gitprovider.checks import check_bool, refuse
 from gitprovider.contract import InspectableProvider, optional
-from gitprovider.errors import GitProviderError, NotFoundError, Outcome
+from gitprovider.errors import ConflictError, GitProviderError, NotFoundError, Outcome
 from gitprovider.intent import Intent
 from gitprovider.models import Branch, BranchProtection, Commit, MergeResult, PullRequest, PullRequestState
 from gitprovider.retry import PollDeadline
@@ -224,6 +225,10 @@ def _protect_branch(provider: InspectableProvider, intent: Intent) -> _Finding:
     except NotFoundError:
         provider.get_repo(intent.repo)
         return _conflict(f"there is no branch {branch} to protect", final=False)
+    except ConflictError as error:
+        if error.code != "unfinished":
+            raise
+        return _conflict(f"{error.message}; {error.hint}", final=False)
     if current is not None and not rules.missing_from(current):
         return _applied(current, f"the branch {branch} is protected as requested")
     if (current or nothing) == previous:
@@ -301,12 +306,15 @@ def _commit_by_content(provider: InspectableProvider, intent: Intent, branch: st
 
 def _count_present(provider: InspectableProvider, intent: Intent, sha: str) -> int:
     tree = provider.tree(intent.repo, sha)
-    return sum(entry is not None and tree.get(path) == tuple(entry) for path, entry in intent.files.items())
+    return sum(
+        entry is not None and matches(tree.get(path), entry, intent.pointers.get(path))
+        for path, entry in intent.files.items()
+    )
 
 
 def _has_files(provider: InspectableProvider, intent: Intent, sha: str) -> bool:
     tree = provider.tree(intent.repo, sha)
-    return all(tree.get(path) == (None if entry is None else tuple(entry)) for path, entry in intent.files.items())
+    return all(matches(tree.get(path), entry, intent.pointers.get(path)) for path, entry in intent.files.items())
 
 
 def _open_pull_request(provider: InspectableProvider, intent: Intent) -> _Finding:

@@ -227,4 +227,3 @@ def test_a_token_has_one_home(build: Callable[[dict[str, str]], Any], environ: d
         build(environ)
 
     assert "is only sent to git" in str(caught.value.hint)
-    assert "alone" in str(caught.value.hint)

@@ -5,7 +5,7 @@ The rules are the same on every host:
 * A symbolic link, a submodule or a directory at a changed path is refused.
 * A deleted or moved file must exist. The new path of a move must not exist.
 * A file cannot be put below a file or in place of a directory, unless the same commit removes that file or directory.
-* A file that already has the content and the mode needs no edit.
+* A file that already has the content and the mode needs no edit. The LFS pointer of a content counts as the content.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ class Edit:
         data: the content of a PutFile; None for a deletion or a move.
         moved_from: for the destination of a move, the old path.
         moved_to: for the origin of a move, the new path.
+        pointer: the blob sha of the content's LFS pointer, for a PutFile.
     """
 
     path: str
@@ -48,6 +49,7 @@ class Edit:
     data: bytes | None = None
     moved_from: str | None = None
     moved_to: str | None = None
+    pointer: str | None = None
 
     @property
     def changes_something(self) -> bool:
@@ -70,6 +72,11 @@ class Edits:
     def files(self) -> dict[str, tuple[str, str] | None]:
         """The blob sha and mode of each path after the commit, for an intent; None for a path that is deleted."""
         return {edit.path: edit.after and (edit.after.sha, edit.after.mode) for edit in self.all}
+
+    @property
+    def pointers(self) -> dict[str, str]:
+        """The blob sha of the LFS pointer of each PutFile, for an intent. Some hosts store the pointer instead."""
+        return {edit.path: edit.pointer for edit in self.all if edit.pointer is not None}
 
 
 def plan(
@@ -131,6 +138,19 @@ def blob_sha(data: bytes, *, sha256: bool = False) -> str:
     return (hashlib.sha256(content) if sha256 else hashlib.sha1(content, usedforsecurity=False)).hexdigest()
 
 
+def lfs_pointer(data: bytes) -> bytes:
+    """Return what Git LFS stores instead of a content (https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md)."""
+    oid = hashlib.sha256(data).hexdigest()
+    return f"version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {len(data)}\n".encode()
+
+
+def matches(there: TreeEntry | None, wanted: tuple[str, str] | None, pointer: str | None) -> bool:
+    """Report whether an entry has the wanted mode, and the wanted blob sha or that of the content's LFS pointer."""
+    if there is None or wanted is None:
+        return there is wanted
+    return there.mode == wanted[1] and there.sha in (wanted[0], pointer)
+
+
 def holds(change: FileChange, lookup: Lookup, *, sha256: bool = False) -> bool:
     """Report whether the tree already is as ``change`` requests.
 
@@ -159,7 +179,10 @@ def _put(change: PutFile, before: TreeEntry | None, *, sha256: bool) -> Edit:
     data = change.data()
     keep = PLAIN if before is None else before.mode
     mode = keep if change.executable is None else EXECUTABLE if change.executable else PLAIN
-    return Edit(path=change.path, before=before, after=TreeEntry(blob_sha(data, sha256=sha256), mode), data=data)
+    sha, pointer = blob_sha(data, sha256=sha256), blob_sha(lfs_pointer(data), sha256=sha256)
+    if before is not None and before.sha == pointer:
+        sha = pointer
+    return Edit(path=change.path, before=before, after=TreeEntry(sha, mode), data=data, pointer=pointer)
 
 
 def _is_emptied(

@@ -62,7 +62,7 @@ def _merge(fact: str, reason: NotMergeableReason, text: str, **more: Any) -> Err
 
 _WRITES = (403, 409, 422)
 _DIRECT = with_hint("the branch is protected against direct commits; commit to another one and open a pull request")
-_PLAN = "the owner's plan does not include this for private repositories; nothing was changed, nor was the visibility"
+_PLAN = "the owner's plan does not include this for private repositories; nothing was changed, including the visibility"
 _ADMIN = with_hint("needs administration rights on the repository")
 _VIOLATION = (
     r"Repository rule violations found|creations being restricted|protected (?:branch|ref)|through a pull request"

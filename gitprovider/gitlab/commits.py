@@ -2,7 +2,8 @@
 
 The commits API has no upsert: GitLab refuses ``create`` on a file that exists and ``update`` on one that does not, and
 an update with the same content makes an empty commit. So the head and what is at the changed paths are read first, in
-one query.
+one query. A server whose GraphQL is too old for the query is read by the REST API: the branch, and the tree of each
+directory that a changed path lies in.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gitprovider._core.edits import EXECUTABLE, PLAIN, Edits, directories, lookup_in, plan
+from gitprovider._core.edits import DIRECTORY, EXECUTABLE, PLAIN, Edits, directories, lookup_in, plan
 from gitprovider._remote.json_reader import JsonReader
 from gitprovider._remote.operation import RemoteOperation
 from gitprovider._remote.response import StatusError
@@ -23,14 +24,20 @@ from gitprovider.errors import (
     HeadMovedError,
     InvalidRequestError,
     NotFoundError,
+    Outcome,
     PermissionDeniedError,
+    ProviderUnavailableError,
+    UnexpectedResponseError,
 )
 from gitprovider.gitlab import convert
 from gitprovider.gitlab.client import GitLabClient
-from gitprovider.gitlab.endpoints import BRANCH, COMMIT, COMMITS, GRAPHQL, PROJECT
+from gitprovider.gitlab.endpoints import BRANCH, COMMIT, COMMITS, GRAPHQL, PROJECT, TREE
+from gitprovider.gitlab.errors import REPOSITORY_OFF, GraphQLError
+from gitprovider.gitlab.refusals import is_absent, write
 from gitprovider.models import Commit, PutFile
 from gitprovider.mutations import CommitFiles
 
+_NOTHING = TreeEntry("", "")
 PATHS = 100
 # https://docs.gitlab.com/api/graphql/reference/#repositoryblobs and #repositorytree
 QUERY = """
@@ -64,14 +71,14 @@ class CommitCall:
         with op.before("read head"):
             found = self._look()
             edits = plan(asked.changes, lookup_in(found.entries), sha256=len(found.head or "") == 64)
-        op.note(base_sha=found.head, files=edits.files)
+        op.note(base_sha=found.head, files=edits.files, pointers=edits.pointers)
         if edits.effective:
             return self._commit(found.head, actions(edits))
         with op.before("read commit"):
             return convert.commit(op.read(COMMIT, project=op.repo, sha=str(found.head)), asked.branch)
 
     def _look(self) -> Seen:
-        """The branch's head, and what is at and above the touched paths: one query for each 100 of them.
+        """The branch's head, and what is at and above the touched paths: one query for each 100 of them, or REST.
 
         Raises:
             NotFoundError: there is no such branch, and the repository has commits.
@@ -80,7 +87,12 @@ class CommitCall:
         """
         asked = self._asked
         first, *further = queries(asked.paths)
-        found = self._query(first, asked.branch, branch=True)
+        try:
+            found = self._query(first, asked.branch, branch=True)
+        except GraphQLError as exc:
+            if not exc.is_of_the_schema:
+                raise
+            found, further = self._look_by_rest(), []
         if found.empty:
             self._check_first(found)
         elif found.head is None:
@@ -100,10 +112,29 @@ class CommitCall:
         if repository is None:
             # GraphQL returns null for a missing, an invisible and a moved project. The REST API tells them apart.
             self._op.request("GET", PROJECT, project=self._op.repo)
-            raise PermissionDeniedError(
-                "the project's repository cannot be read", hint="the repository may be turned off in its settings"
-            )
+            raise PermissionDeniedError("the project's repository cannot be read", hint=REPOSITORY_OFF)
         return seen(repository)
+
+    def _look_by_rest(self) -> Seen:
+        """What the query would find, for a server that does not know its types or arguments."""
+        op = self._op
+        try:
+            head = convert.branch(op.read(BRANCH, project=op.repo, branch=self._asked.branch)).sha
+        except StatusError as exc:
+            meant = op.meaning(exc)
+            if not is_absent(exc, "Branch") and meant.code != "repository-off":
+                raise
+            project = op.read(PROJECT, project=op.repo)
+            if meant.code is not None and not convert.is_only_empty(project):
+                raise
+            return Seen(project.bool_or_none("empty_repo") is True, project.str_or_none("default_branch"), None, {})
+        entries: dict[str, TreeEntry] = {}
+        for directory in ["", *dict.fromkeys(above for path in self._asked.paths for above in directories(path))]:
+            if directory == "" or entries.get(directory, _NOTHING).mode == DIRECTORY:
+                query = {"ref": head, "path": directory}
+                rows = op.pages(TREE, lambda row: row, query=query, project=op.repo)
+                entries |= {row.str("path"): TreeEntry(row.str("id"), row.str("mode")) for row in rows}
+        return Seen(empty=False, default_branch=None, head=head, entries=entries)
 
     def _check_first(self, found: Seen) -> None:
         branch, default = self._asked.branch, found.default_branch
@@ -147,29 +178,56 @@ class CommitCall:
             body |= {"author_name": asked.author.name, "author_email": asked.author.email}
         body["actions"] = list(chosen)
         try:
-            response = self._op.request("POST", COMMITS, project=self._op.repo, body=body)
+            made = convert.commit(
+                JsonReader(write(self._op, "POST", COMMITS, project=self._op.repo, body=body)), asked.branch
+            )
         except StatusError as exc:
             raise self._explain_refusal(self._op.meaning(exc), head) from exc
-        return convert.commit(JsonReader(response), asked.branch)
+        if made.message.split() != asked.message.split():
+            raise UnexpectedResponseError(
+                f"GitLab returned a commit {made.sha} with another message", outcome=Outcome.UNKNOWN
+            )
+        return made
 
     def _explain_refusal(self, refused: GitProviderError, head: str | None) -> GitProviderError:
-        """Read the branch to explain a moved head: it may have moved, or something that no list shows is there."""
+        """Read the branch to explain a moved head: it may have moved, or something that no list shows is there.
+
+        Where GitLab could not move the branch, the head read afterwards decides. If it is unmoved, the same call may
+        succeed. If it cannot be read, the outcome is unknown. If it moved, the new head may be this commit.
+        """
         if not isinstance(refused, HeadMovedError):
             return refused
+        known: dict[str, Any] = {"status": refused.status, "request_id": refused.request_id}
+        raced = refused.code == "raced"
+        actual: str | None = None
         try:
             actual = convert.branch(self._op.read(BRANCH, project=self._op.repo, branch=self._asked.branch)).sha
-        except Exception:  # GitLab's own message remains
-            return refused
+            ours = raced and actual not in (head, None) and self._may_be_ours(actual, head)
+        except Exception as exc:
+            if not raced:  # GitLab's own message remains
+                return refused
+            if head is not None or not isinstance(exc, StatusError) or not is_absent(exc, "Branch"):
+                return ProviderUnavailableError(refused.message, outcome=Outcome.UNKNOWN, **known)
+            ours = False
         refused.expected, refused.actual = head, actual
+        if ours:
+            refused.outcome = Outcome.UNKNOWN
         if actual != head:
             return refused
+        if raced:
+            return ProviderUnavailableError(
+                refused.message, hint="the branch has not moved; the same call is safe", **known
+            )
         return InvalidRequestError(
             f"changes: {refused.message}",
             argument="changes",
-            status=refused.status,
-            request_id=refused.request_id,
             hint="a submodule or a directory may be at a touched path",
+            **known,
         )
+
+    def _may_be_ours(self, sha: str, head: str | None) -> bool:
+        found = convert.commit(self._op.read(COMMIT, project=self._op.repo, sha=sha))
+        return found.parent == head and found.message.split() == self._asked.message.split()
 
     def _compare(self, made: Commit, head: str | None) -> None:
         if made.parent != head:

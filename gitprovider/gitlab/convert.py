@@ -60,6 +60,11 @@ def repo(data: JsonReader) -> Repo:
     )
 
 
+def is_only_empty(project: JsonReader) -> bool:
+    """Whether a project whose repository is not found is only empty. Old servers return 404 to the branches of such."""
+    return project.bool_or_none("empty_repo") is True and project.str_or_none("repository_access_level") != "disabled"
+
+
 def branch(data: JsonReader) -> Branch:
     """A branch (https://docs.gitlab.com/api/branches/)."""
     return data.build(
@@ -83,7 +88,7 @@ def commit(data: JsonReader, branch: str = "") -> Commit:
 def pull_request(data: JsonReader) -> PullRequest:
     """A merge request (https://docs.gitlab.com/api/merge_requests/). The title is without the prefix of a draft."""
     title = data.str("title")
-    draft = data.bool_or_none("draft") or data.bool_or_none("work_in_progress") or False  # the latter before 14.0
+    draft = is_draft(data)
     state = _STATES.get(data.str("state"))
     if state is None:
         raise BodyError(f"the state {data.str('state')!r} is not one that GitLab documents", data.response)
@@ -101,6 +106,11 @@ def pull_request(data: JsonReader) -> PullRequest:
         created_at=data.time_or_none("created_at"),
         merge_commit_sha=merged_sha(data) if state is PullRequestState.MERGED else None,
     )
+
+
+def is_draft(data: JsonReader) -> bool:
+    """Whether a merge request is a draft."""
+    return data.bool_or_none("draft") or data.bool_or_none("work_in_progress") or False  # the latter before 14.0
 
 
 def merged_sha(data: JsonReader) -> str | None:

@@ -1,4 +1,8 @@
-"""What GitLab's refusals mean: one table of rules, of which the first match decides. Each rule cites a recorded fact.
+"""What GitLab's refusals mean: two tables of rules. The first rule that matches decides, and cites a recorded fact.
+
+``RULES`` is for what the application says, which is a JSON object with ``message``, ``error`` or ``errors``.
+``FOREIGN`` is for everything else below 500: a page, an empty body, a gateway's JSON, the router. It is not a verdict.
+It proves neither that something is absent nor that nothing was changed.
 
 A refusal that no rule names keeps GitLab's own message, and its status alone decides.
 """
@@ -6,6 +10,7 @@ A refusal that no rule names keeps GitLab's own message, and its status alone de
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -49,9 +54,69 @@ class GraphQLError(Exception):
         self.response = response
         self.kind = kind
 
+    @property
+    def is_of_the_schema(self) -> bool:
+        """Whether the server does not know a type, a field or an argument of the query: it is older than that."""
+        return self.kind in _SCHEMA_KINDS or re.search(_SCHEMA_WORDS, str(self), re.IGNORECASE) is not None
+
+
+# https://graphql-ruby.org/ : the codes of its static validation, which old versions leave out.
+_SCHEMA_KINDS = frozenset({"UNDEFINEDFIELD", "UNDEFINEDTYPE", "ARGUMENTNOTACCEPTED", "VARIABLEREQUIRESVALIDTYPE"})
+_SCHEMA_WORDS = r"isn't a (defined|valid) (input )?type|doesn't (accept argument|exist on type)|no such type"
+
 
 _TAKEN = (400, 409, 422)
+_REFUSED = (400, 409, 422)
 _PUSH_RULE = r"does not follow the pattern|is not a member of team|push rule|prohibited by|is not a GitLab user"
+
+# GitLab relays a failure of its storage as "4:Deadline Exceeded", alone or behind "Failed to create branch 'x': ". The
+# number is a gRPC status code.
+_GRPC = r"(?:\A|[:;] |\bbranch )(?:{codes}):(?=\s*[A-Za-z])"
+_LOST = (
+    _GRPC.format(codes="1|2|4|8|10|13|14|15")
+    + r"|deadline exceeded|context canceled|GRPC::(?:Unavailable|Internal|Aborted|Unknown|Cancelled|DataLoss)"
+)
+
+# The application's own words for absence. A gateway has others, and so has the router.
+_ABSENT = re.compile(r"404 (?:[A-Z][\w ]* Not Found|Not found)")
+# What only a look can tell: somebody else may have moved or made the branch at the same moment.
+RACED = r"could not update|please refresh|cannot lock ref|reference already exists"
+
+REPOSITORY_OFF = "the repository is turned off in the project's settings, or this credential may not read it"
+_WRONG_URL = (
+    "look at url=: it lacks the path that GitLab lives under, or a proxy answers in GitLab's place or decodes %2F"
+)
+
+# What is not the application's word. Only what stands before the application by design is certain.
+FOREIGN: tuple[ErrorRule, ...] = (
+    ErrorRule("gl-request-timeout", (408,), ProviderUnavailableError, error_kwargs=UNKNOWN),
+    ErrorRule("gl-limit-rack", (429,), RateLimitedError),
+    ErrorRule("gl-malformed-text", (400,), InvalidRequestError, text=r"\ABad Request\Z"),
+    ErrorRule(
+        "gl-ip-block",
+        (403,),
+        PermissionDeniedError,
+        text=r"\AForbidden\Z",
+        error_kwargs=with_hint("GitLab has blocked this address for a while, after too many failed sign-ins"),
+    ),
+    ErrorRule(
+        "gl-uri-too-large",
+        (411, 413, 414, 431),
+        InvalidRequestError,
+        error_kwargs=with_hint("the host or a proxy limits the size of a request"),
+    ),
+    ErrorRule("gl-unauthorized", (401, 407), AuthenticationError, error_kwargs=with_hint(_WRONG_URL, **UNKNOWN)),
+    ErrorRule(
+        "gl-route-missing",
+        (404, 405),
+        UnexpectedResponseError,
+        text=r"^(?-i:404 Not Found|405 Not Allowed)$",
+        error_kwargs=with_hint(f"{_WRONG_URL}; or the server is too old", code="route-missing", **UNKNOWN),
+    ),
+    ErrorRule(
+        "gl-page-missing", range(400, 500), UnexpectedResponseError, error_kwargs=with_hint(_WRONG_URL, **UNKNOWN)
+    ),
+)
 
 RULES: tuple[ErrorRule, ...] = (
     # Any endpoint: a moved project, and what a proxy or a limiter returns.
@@ -73,6 +138,13 @@ RULES: tuple[ErrorRule, ...] = (
     ErrorRule("gl-request-timeout", (408,), ProviderUnavailableError, error_kwargs=UNKNOWN),
     ErrorRule("gl-limit-application", (429,), RateLimitedError, text=r"requested too many times"),
     ErrorRule("gl-limit-rack", (429,), RateLimitedError),
+    ErrorRule(
+        "gl-storage-lost",
+        range(400, 500),
+        ProviderUnavailableError,
+        text=_LOST,
+        error_kwargs=with_hint("GitLab's storage failed or was too slow; the change may have been made", **UNKNOWN),
+    ),
     # Credentials and rights.
     ErrorRule(
         "gl-token-revoked",
@@ -177,7 +249,7 @@ RULES: tuple[ErrorRule, ...] = (
         (400,),
         ConflictError,
         endpoint=BRANCHES,
-        text=r"existing branch hierarchy|directory conflict|reference conflict|cannot lock ref",
+        text=r"existing branch hierarchy|(directory|reference) conflict|exists; cannot create|non-empty directory",
         error_kwargs=with_hint("a branch is in the way whose name is a path prefix"),
     ),
     ErrorRule(
@@ -188,9 +260,16 @@ RULES: tuple[ErrorRule, ...] = (
         text=r"invalid reference name|ref is missing",
         error_kwargs={"code": "source-not-found"},
     ),
-    ErrorRule("gl-push-rule", (400, 403), PermissionDeniedError, endpoint=BRANCHES, text=_PUSH_RULE),
+    # The branch is read to explain it.
+    ErrorRule(
+        "gl-branch-raced",
+        _TAKEN,
+        ConflictError,
+        endpoint=BRANCHES,
+        text=RACED,
+        error_kwargs={"code": "raced", "transient": True, **UNKNOWN},
+    ),
     # commit_files
-    ErrorRule("gl-push-rule", (400, 403), PermissionDeniedError, endpoint=COMMITS, text=_PUSH_RULE),
     ErrorRule(
         "gl-commit-no-branch",
         (400,),
@@ -198,14 +277,23 @@ RULES: tuple[ErrorRule, ...] = (
         endpoint=COMMITS,
         text=r"only create or edit files when you are on a branch",
     ),
+    # The branch is read to explain these two.
     ErrorRule(
         "gl-commit-moved",
         (400, 409),
         HeadMovedError,
         endpoint=COMMITS,
+        text=RACED,
+        error_kwargs=with_hint("the branch moved after its head was read; read it again and decide", code="raced"),
+    ),
+    ErrorRule(
+        "gl-commit-file-changed",
+        (400, 409),
+        HeadMovedError,
+        endpoint=COMMITS,
         text=(
-            r"please refresh and try again|could not update|file with this name (already exists|doesn't exist)"
-            r"|has changed since you started editing|file with the name .* already exists"
+            r"file with this name (already exists|doesn't exist)|has changed since you started editing"
+            r"|file with the name .* already exists"
         ),
         error_kwargs=with_hint("the branch moved after its head was read; read it again and decide"),
     ),
@@ -214,7 +302,11 @@ RULES: tuple[ErrorRule, ...] = (
         (400,),
         InvalidRequestError,
         endpoint=COMMITS,
-        text=r"directory with this name|directory traversal|invalid path|file path",
+        text=(
+            r"directory with this name|directory traversal|invalid path|file path|base64|no files to chmod"
+            r"|\b(is|are) (missing|empty|invalid)\b|valid value|^400 Bad request|can't be blank"
+        ),
+        error_kwargs={"argument": "changes"},
     ),
     # open_pull_request
     ErrorRule(
@@ -246,16 +338,105 @@ RULES: tuple[ErrorRule, ...] = (
     ),
     # protect_branch: GitLab also returns 422 and 500 with the same text.
     ErrorRule("gl-protected-exists", (409, 422, 500), AlreadyExistsError, endpoint=PROTECT, text=r"already exists"),
+    # Any write: what locks, rules, hooks and quotas refuse is not the fault of an argument.
+    ErrorRule(
+        "gl-read-only",
+        _REFUSED,
+        ProviderUnavailableError,
+        text=r"read.only|temporarily|maintenance|try again later",
+        error_kwargs=with_hint("it is so for a while: a move of the storage, or maintenance"),
+    ),
+    ErrorRule(
+        "gl-locked",
+        _REFUSED,
+        ConflictError,
+        text=r"\block(ed)?\b.* by|\bis locked\b",
+        error_kwargs=with_hint("whoever holds the lock must release it, or the change must leave the path alone"),
+    ),
+    ErrorRule(
+        "gl-secret",
+        _REFUSED,
+        PermissionDeniedError,
+        text=r"secret|push blocked|leaked|credential",
+        error_kwargs=with_hint("remove the secret from the change, or ask an administrator for an exclusion"),
+    ),
+    ErrorRule(
+        "gl-quota",
+        _REFUSED,
+        PermissionDeniedError,
+        text=r"exceed|size limit|storage limit|quota|over .*limit|too (large|big)|larger than|maximum .*size",
+        error_kwargs=with_hint("a quota of the project, the group or the instance is reached; its owner can raise it"),
+    ),
+    ErrorRule(
+        "gl-unsigned",
+        _REFUSED,
+        PermissionDeniedError,
+        text=r"must be signed|unsigned|not verified|unverified|reject.* (signed|commit)",
+        error_kwargs=with_hint(
+            "a push rule of the project demands it; it can be met with Git, or be changed by a Maintainer"
+        ),
+    ),
+    ErrorRule(
+        "gl-push-rule",
+        _REFUSED,
+        PermissionDeniedError,
+        text=_PUSH_RULE,
+        error_kwargs=with_hint("a push rule of the project, the group or the instance refuses it; see which it names"),
+    ),
+    ErrorRule(
+        "gl-hook",
+        _REFUSED,
+        PermissionDeniedError,
+        text=(
+            r"\bhook\b|GL-HOOK-ERR|\AGitLab: |\bpolic|prohibited|forbidden by|not (allowed|permitted)"
+            r"|(cannot|can't|may not) push|denied|restricted|\bplan\b|licen[sc]e"
+        ),
+        error_kwargs=with_hint("a hook, a policy or a plan of the host refuses it; its own words say which"),
+    ),
+    # The codes of gRPC that are verdicts.
+    *(
+        ErrorRule(
+            fact,
+            range(400, 500),
+            kind,
+            text=_GRPC.format(codes=codes),
+            error_kwargs=with_hint("GitLab's storage refused it"),
+        )
+        for fact, codes, kind in (
+            ("gl-storage-invalid", "3|11", InvalidRequestError),
+            ("gl-storage-missing", "5", NotFoundError),
+            ("gl-storage-exists", "6", AlreadyExistsError),
+            ("gl-storage-denied", "7", PermissionDeniedError),
+            ("gl-storage-state", "9", ConflictError),
+            ("gl-storage-unauthenticated", "16", AuthenticationError),
+        )
+    ),
+    ErrorRule(
+        "gl-branch-name-invalid",
+        (400,),
+        InvalidRequestError,
+        endpoint=BRANCHES,
+        text=r"branch name is invalid|\b(is|are) (missing|empty|invalid)\b|valid value|^400 Bad request",
+        error_kwargs={"argument": "name"},
+    ),
+    # Free text of these two is a rule's or a hook's.
+    *(
+        ErrorRule(
+            "gl-hook",
+            (400,),
+            PermissionDeniedError,
+            endpoint=endpoint,
+            error_kwargs=with_hint("a rule or a hook of the host refuses it; its own words say which"),
+        )
+        for endpoint in (BRANCHES, COMMITS)
+    ),
     # The status alone decides the rest.
     ErrorRule(
-        "gl-route-missing",
-        (404, 405),
-        NotFoundError,
-        text=r"^(?-i:404 Not Found|405 Not Allowed)$",
-        error_kwargs=with_hint(
-            "the url lacks the path that GitLab lives under, a proxy decodes %2F, or the server is too old",
-            code="route-missing",
-        ),
+        "gl-repository-off",
+        (404,),
+        PermissionDeniedError,
+        text=r"^404 Repository Not Found$",
+        error_kwargs=with_hint(REPOSITORY_OFF, code="repository-off"),
     ),
     ErrorRule(
         "gl-namespace-missing",
@@ -299,7 +480,30 @@ def translate(exc: Exception) -> GitProviderError:
 
 def refusal(response: Response) -> GitProviderError:
     """The meaning of a response that is not 2xx."""
-    return map_response(RULES, response, error_message(response), retry_after)
+    return map_response(rules(response), response, error_message(response), retry_after)
+
+
+def rules(response: Response) -> tuple[ErrorRule, ...]:
+    """The table that holds for a response: by whether the application itself wrote it."""
+    if not 400 <= response.status < 500:
+        return RULES
+    data = response.data
+    said = isinstance(data, dict) and any(data.get(key) for key in ("message", "error", "errors"))
+    if response.status == 404:
+        said = said and _is_absence(data.get("message"))
+    elif response.status == 405:
+        said = said and "message" in data
+    return RULES if said else FOREIGN
+
+
+def _is_absence(message: Any) -> bool:
+    """Whether a 404's message is GitLab's own. That of a missing branch may be a model's, by the name of the field."""
+    if isinstance(message, dict):
+        return not message.keys() - {"source_branch", "target_branch"}
+    return (
+        isinstance(message, str)
+        and (_ABSENT.fullmatch(message) or re.match(_GRPC.format(codes=r"\d+"), message)) is not None
+    )
 
 
 def is_retryable_read_error(error: Exception, *, obey_rate_limit: bool = False) -> bool:
@@ -362,7 +566,7 @@ def retry_after(response: Response) -> float | None:
 
 def facts() -> Iterator[str]:
     """The ids of the facts that the rules rest on."""
-    return (rule.fact for rule in RULES)
+    return (rule.fact for rule in (*FOREIGN, *RULES))
 
 
 def _graphql(exc: GraphQLError) -> GitProviderError:
@@ -377,7 +581,8 @@ def _graphql(exc: GraphQLError) -> GitProviderError:
             return NotFoundError(message, **known)
         case "FORBIDDEN":
             return PermissionDeniedError(message, **known)
-    return InvalidRequestError(message, **known)
+    # A query of ours is at fault, or the server's age: never an argument of the caller's.
+    return UnexpectedResponseError(message, **UNKNOWN, **known)
 
 
 def _sdk(exc: gitlab.GitlabError) -> GitProviderError:

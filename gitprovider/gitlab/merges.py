@@ -15,15 +15,19 @@ from gitprovider._remote.response import StatusError
 from gitprovider.errors import (
     ConflictError,
     HeadMovedError,
+    NotFoundError,
     NotMergeableError,
     NotMergeableReason,
     Outcome,
+    PermissionDeniedError,
     RetryCancelledError,
+    UnexpectedResponseError,
 )
 from gitprovider.gitlab import convert
 from gitprovider.gitlab.client import GitLabClient
-from gitprovider.gitlab.endpoints import BRANCH, MERGE, MERGE_REQUEST, PROJECT
-from gitprovider.models import MergeMethod, MergeResult
+from gitprovider.gitlab.endpoints import BRANCH, COMPARE, MERGE, MERGE_REQUEST, PROJECT
+from gitprovider.gitlab.refusals import is_absent, write
+from gitprovider.models import Branch, MergeMethod, MergeResult
 from gitprovider.mutations import MergePullRequest
 from gitprovider.retry import PollDeadline, RetryOptions
 
@@ -41,6 +45,7 @@ _COMPUTING = frozenset(
 # https://docs.gitlab.com/api/merge_requests/#merge-status ; any other value may be mergeable by now.
 _REASONS = {
     "conflict": NotMergeableReason.CONFLICT,
+    "broken_status": NotMergeableReason.CONFLICT,  # until 16.x
     "cannot_be_merged": NotMergeableReason.CONFLICT,
     "need_rebase": NotMergeableReason.BEHIND,
     "draft_status": NotMergeableReason.DRAFT,
@@ -49,18 +54,26 @@ _REASONS = {
     "requested_changes": NotMergeableReason.REVIEWS,
     "ci_must_pass": NotMergeableReason.CHECKS,
     "ci_still_running": NotMergeableReason.CHECKS,
+    "external_status_checks": NotMergeableReason.CHECKS,  # until 16.x
     "status_checks_must_pass": NotMergeableReason.CHECKS,
     "security_policy_pipeline_check": NotMergeableReason.CHECKS,
     "discussions_not_resolved": NotMergeableReason.POLICY,
+    "blocked_status": NotMergeableReason.POLICY,  # until 16.x
+    "policies_denied": NotMergeableReason.POLICY,  # until 16.x
     "merge_request_blocked": NotMergeableReason.POLICY,
     "jira_association_missing": NotMergeableReason.POLICY,
     "security_policy_violations": NotMergeableReason.POLICY,
     "locked_paths": NotMergeableReason.POLICY,
     "locked_lfs_files": NotMergeableReason.POLICY,
     "title_regex": NotMergeableReason.POLICY,
+    "title_not_matching": NotMergeableReason.POLICY,
     "merge_time": NotMergeableReason.POLICY,
     "commits_status": NotMergeableReason.UNKNOWN,
 }
+# What passes by itself, and not while it is waited for: a pipeline that runs, the hour from which it may be merged.
+_PASSING = frozenset({"ci_still_running", "merge_time"})
+# GitLab makes and keeps a merge request whose source branch is not there.
+_WITHOUT_SOURCE = "commits_status"
 _METHOD_ERROR = re.compile(r"squash|fast.?forward", re.IGNORECASE)
 
 
@@ -94,7 +107,14 @@ class MergeCall:
         return done
 
     def _get(self) -> JsonReader:
-        return self._op.read(MERGE_REQUEST, project=self._op.repo, iid=self._asked.number)
+        return self._checked(self._op.read(MERGE_REQUEST, project=self._op.repo, iid=self._asked.number))
+
+    def _checked(self, found: JsonReader) -> JsonReader:
+        if (number := found.int_or_none("iid")) not in (None, self._asked.number):  # "{}" accepts it too
+            raise UnexpectedResponseError(
+                f"GitLab returned merge request {number}, not {self._asked.number}", outcome=Outcome.UNKNOWN
+            )
+        return found
 
     def _read(self) -> MergeResult | None:
         """Read the merge request; the result when it is merged at this head.
@@ -163,18 +183,43 @@ class MergeCall:
                 )
             if (done := self._read()) is not None:
                 return done
-        if (reason := _REASONS.get(self._status())) is not None:
-            raise self._refusal(reason)
+        if (refusal := self._known_refusal()) is not None:
+            raise refusal
         return None
 
     def _is_computing(self) -> bool:
-        return self._status() in _COMPUTING or self._current.str("state") == "locked" or self._head is None
+        status = self._status()
+        if status in _COMPUTING or self._current.str("state") == "locked":
+            return True
+        return self._head is None and status not in _REASONS
+
+    def _known_refusal(self) -> NotMergeableError | None:
+        """Why GitLab will not merge it, where it says so; None where it may."""
+        if self._current.bool_or_none("has_conflicts"):
+            return self._refusal(NotMergeableReason.CONFLICT)
+        reason = _REASONS.get(self._status())
+        if reason is None and self._is_dated() and convert.is_draft(self._current):
+            reason = NotMergeableReason.DRAFT
+        return None if reason is None else self._refusal(reason)
+
+    def _is_dated(self) -> bool:
+        """Whether the server, before 15.6, gives the status that is about Git alone."""
+        return self._current.str_or_none("detailed_merge_status") is None
+
+    def _is_behind(self) -> bool:
+        """Whether the target branch has commits that the source branch lacks; asked where no status tells."""
+        query = {"from": self._head, "to": self._current.str("target_branch")}
+        return bool(self._op.read(COMPARE, project=self._op.repo, query=query).objects("commits"))
 
     def _status(self) -> str:
         return self._current.str_or_none("detailed_merge_status") or self._current.str_or_none("merge_status") or ""
 
     def _refusal(self, reason: NotMergeableReason) -> NotMergeableError:
-        return NotMergeableError(f"GitLab's merge status is {self._status()}", reason=reason)
+        status = self._status()
+        hint = "the source branch may not exist, or has no commits of its own" if status == _WITHOUT_SOURCE else None
+        return NotMergeableError(
+            f"GitLab's merge status is {status}", reason=reason, transient=status in _PASSING, hint=hint
+        )
 
     def _failure(self) -> NotMergeableError | None:
         """What failed in a merge that began. An earlier attempt leaves its message too, so this is asked last."""
@@ -199,17 +244,23 @@ class MergeCall:
         if asked.message is not None:
             body["squash_commit_message" if squash else "merge_commit_message"] = asked.message
         try:
-            response = self._op.request("PUT", MERGE, project=self._op.repo, iid=asked.number, body=body)
+            response = write(
+                self._op, "PUT", MERGE, there=self._get, project=self._op.repo, iid=asked.number, body=body
+            )
         except StatusError as exc:
             refused = self._op.meaning(exc)
             if not isinstance(refused, HeadMovedError | NotMergeableError):
                 raise
             return self._explain_refusal(refused)
-        self._current = JsonReader(response)
+        self._current = self._checked(JsonReader(response))
         while self._current.str_or_none("state") != "merged":
             if self._current.str_or_none("state") == "opened" and (failed := self._failure()) is not None:
                 raise failed
             self._wait_for_merge()
+        if (head := self._current.str_or_none("sha")) not in (None, self._head):
+            raise UnexpectedResponseError(
+                f"GitLab says that it merged the head {head}, not {self._head}", outcome=Outcome.UNKNOWN
+            )
         return self._result(already_merged=False)
 
     def _explain_refusal(self, refused: HeadMovedError | NotMergeableError) -> MergeResult:
@@ -223,15 +274,20 @@ class MergeCall:
         else:
             if done is not None:
                 return done
-            error = self._reason()
+            try:
+                error = self._reason()
+            except StatusError:
+                error = refused
         error.status, error.request_id = refused.status, refused.request_id
         raise error
 
     def _reason(self) -> NotMergeableError:
-        if (reason := _REASONS.get(self._status())) is not None:
-            return self._refusal(reason)
         if self._is_computing():
             return self._refusal(NotMergeableReason.PENDING)
+        if (refusal := self._known_refusal()) is not None:
+            return refusal
+        if self._asked.method is MergeMethod.REBASE and self._is_dated() and self._is_behind():
+            return self._refusal(NotMergeableReason.BEHIND)
         return self._failure() or self._refusal(NotMergeableReason.UNKNOWN)
 
     def _wait_for_merge(self) -> None:
@@ -255,23 +311,55 @@ class MergeCall:
     def _delete_source(self, done: MergeResult) -> None:
         """Delete the source branch of an earlier merge. GitLab itself deletes that of a merge that was asked to.
 
+        A read of the branch decides. GitLab deletes it in the background, and keeps a protected branch silently.
+
         Raises:
-            ConflictError: it is in another project.
+            ConflictError: it is in another project, or is still there when the time is up.
             HeadMovedError: it moved on after the merge.
+            PermissionDeniedError: it is protected, or this credential may not delete it.
         """
         if self._is_from_fork():
             raise ConflictError("the source branch is in another project, and stays there")
-        if not done.already_merged:
+        name = self._current.str("source_branch")
+        if (there := self._source(name)) is None:
             return
-        repo, branch = self._op.repo, self._current.str("source_branch")
+        if done.already_merged:
+            try:
+                self._op.request("DELETE", BRANCH, project=self._op.repo, branch=name)
+            except StatusError as exc:
+                if exc.response.status != 404:
+                    raise
+                if self._source(name) is None:
+                    return
+                if not isinstance(self._op.meaning(exc), NotFoundError):
+                    raise
+                raise PermissionDeniedError(
+                    f"GitLab does not delete the source branch {name!r}, and shows it",
+                    status=404,
+                    hint="the role or the token's scope is too low to delete a branch",
+                ) from exc
+            return
+        while there is not None:
+            if there.protected:
+                raise PermissionDeniedError(
+                    f"the source branch {name!r} is protected, and GitLab keeps it",
+                    hint="a Maintainer can delete it, or take the rule away",
+                )
+            if not self._deadline.pause():
+                raise ConflictError(f"GitLab has not deleted the source branch {name!r} in time", transient=True)
+            there = self._source(name)
+
+    def _source(self, name: str) -> Branch | None:
+        """The source branch, at the merged head; None when the host says that it is gone."""
         try:
-            actual = convert.branch(self._op.read(BRANCH, project=repo, branch=branch)).sha
-            if actual != self._head:
-                raise HeadMovedError("the source branch moved on after the merge", expected=self._head, actual=actual)
-            self._op.request("DELETE", BRANCH, project=repo, branch=branch)
+            found = convert.branch(self._op.read(BRANCH, project=self._op.repo, branch=name))
         except StatusError as exc:
-            if exc.response.status != 404:
-                raise
+            if is_absent(exc, "Branch"):
+                return None
+            raise
+        if found.sha != self._head:
+            raise HeadMovedError("the source branch moved on after the merge", expected=self._head, actual=found.sha)
+        return found
 
     def _is_from_fork(self) -> bool:
         source, target = (self._current.int_or_none(f"{side}_project_id") for side in ("source", "target"))

@@ -7,6 +7,7 @@ owners is the reverse: it is required when any rule asks for it
 On the Free tier GitLab returns 200 to a change of a rule's access levels and changes nothing. There the rule is made
 anew while a second rule, the bridge, holds: a wildcard that matches this branch alone. The steps are: make the bridge,
 drop the old rule, make the new rule, drop the bridge. After each of them the branch is at least as protected as before.
+A call that ends in between leaves the bridge. The next one knows it by its name, and goes on from there.
 """
 
 from __future__ import annotations
@@ -23,12 +24,15 @@ from gitprovider.errors import (
     AlreadyExistsError,
     ConflictError,
     NotFoundError,
+    Outcome,
     PermissionDeniedError,
+    UnexpectedResponseError,
     UnsupportedOptionError,
 )
 from gitprovider.gitlab import convert
 from gitprovider.gitlab.client import GitLabClient
 from gitprovider.gitlab.endpoints import BRANCH, BRANCHES, RULE, RULES
+from gitprovider.gitlab.refusals import write
 from gitprovider.models import BranchProtection
 from gitprovider.mutations import ProtectBranch
 
@@ -59,7 +63,10 @@ class ProtectionCall:
                 self._read_plan()
                 if self._plan.exact is None:
                     raise
-        if self._plan.done or self._plan.exact is None:
+        if self._plan.exact is None or self._plan.done:
+            if self._plan.bridge is not None:
+                with self._op.effect("drop bridge"):
+                    self._drop_bridge(self._plan.bridge)
             return self._plan.held
         return self._change(self._plan.exact)
 
@@ -70,15 +77,27 @@ class ProtectionCall:
 
     def _create(self) -> BranchProtection:
         with self._op.effect(self._asked.effect):
-            made = self._post(new_rule(self._asked.branch, self._plan.wanted))
+            # An earlier call may have dropped the old rule: what it kept of that, its bridge holds.
+            made = self._post(new_rule(self._asked.branch, self._plan.wanted, like=self._plan.bridge))
             held = self._plan.resulting(made)
             self._op.done(self._asked.effect, held)
-        return self._compare(held)
+        self._compare(held)
+        if self._plan.bridge is not None:
+            with self._op.after("drop bridge"):
+                self._drop_bridge(self._plan.bridge)
+        return held
+
+    def _drop_bridge(self, bridge: Rule) -> None:
+        self._delete(bridge.name)
+        self._op.done("drop bridge", bridge.name)
 
     def _change(self, exact: Rule) -> BranchProtection:
         changed = self._patch(exact)
         if self._plan.wanted.missing_from(self._plan.resulting(changed)):
             return self._make_anew(changed)
+        if self._plan.bridge is not None:
+            with self._op.after("drop bridge"):
+                self._drop_bridge(self._plan.bridge)
         with self._op.before("read protection"):
             listed = _read_rules(self._op)
         return self._compare(evaluate(rule for rule in listed if rule.matches(self._asked.branch)))
@@ -94,8 +113,10 @@ class ProtectionCall:
             except StatusError as exc:
                 if self._op.meaning(exc).code != "route-missing":
                     raise
-                return exact
-            changed = rule(JsonReader(response))
+                # A server before 15.6 has no such endpoint. Whether it was one, the rule itself tells.
+                changed = next(one for one in _read_rules(self._op) if one.name == branch and not one.inherited)
+            else:
+                changed = self._checked(rule(JsonReader(response)), branch)
             if changed != exact:
                 self._op.done(self._asked.effect, self._plan.resulting(changed))
         return changed
@@ -104,9 +125,15 @@ class ProtectionCall:
         op, branch = self._op, self._asked.branch
         with op.before("read protection"):
             check_can_be_made_anew(exact)
-            bridge = choose_bridge(branch, self._similar_branches(), self._plan.listed)
-        self._make_bridge(bridge, exact)
-        with op.after("drop old rule"):
+            left = self._plan.bridge
+            bridge = left.name if left else choose_bridge(branch, self._similar_branches(), self._plan.listed)
+        if left is not None and self._plan.wanted.missing_from(evaluate([left]) or BranchProtection.nothing()):
+            with op.effect("drop bridge"):  # one of an earlier call that asked for less
+                self._drop_bridge(left)
+            left = None
+        if left is None:
+            self._make_bridge(bridge, exact)
+        with op.effect("drop old rule"):
             self._delete(branch)
             op.done("drop old rule", branch)
         with op.after(self._asked.effect):
@@ -118,8 +145,6 @@ class ProtectionCall:
         return self._compare(self._plan.resulting(made))
 
     def _make_bridge(self, bridge: str, exact: Rule) -> None:
-        if any(rule.name == bridge for rule in self._plan.others):
-            return  # an earlier call left it; it is strict enough, or the plan had been refused
         with self._op.effect("make bridge"):
             made = self._post(new_rule(bridge, self._plan.wanted, like=exact))
             self._op.done("make bridge", bridge)
@@ -128,20 +153,35 @@ class ProtectionCall:
     def _similar_branches(self) -> list[str]:
         """The names of the branches that a bridge for this one could match."""
         # GitLab searches for a part of the name: that finds more than is needed and never less.
-        part = self._asked.branch[:-1] or self._asked.branch
+        part = self._asked.branch[: len(self._asked.branch) // 2] or self._asked.branch
         return self._op.pages(BRANCHES, lambda item: item.str("name"), query={"search": part}, project=self._op.repo)
 
     def _post(self, body: dict[str, Any]) -> Rule:
-        return rule(JsonReader(self._op.request("POST", RULES, project=self._op.repo, body=body)))
+        made = rule(JsonReader(write(self._op, "POST", RULES, project=self._op.repo, body=body)))
+        return self._checked(made, body["name"])
+
+    def _checked(self, acknowledged: Rule, name: str) -> Rule:
+        if acknowledged.name != name:
+            raise UnexpectedResponseError(
+                f"GitLab returned the rule {acknowledged.name!r}, not {name!r}", outcome=Outcome.UNKNOWN
+            )
+        return acknowledged
 
     def _delete(self, name: str) -> None:
-        """Delete a rule. One that is gone already needs nothing."""
+        """Delete a rule. After a 404 the rules are read: it is gone if they lack it, whoever deleted it."""
         try:
             self._op.request("DELETE", RULE, project=self._op.repo, name=name)
         except StatusError as exc:
-            error = self._op.meaning(exc)
-            if not isinstance(error, NotFoundError) or error.code == "route-missing":
+            if exc.response.status != 404:
                 raise
+            refused = self._op.meaning(exc)
+            if not any(one.name == name and not one.inherited for one in _read_rules(self._op)):
+                return
+            message = f"the rule {name!r} is still there: {refused.message}"
+            if isinstance(refused, NotFoundError):
+                refused = PermissionDeniedError(message, status=404, hint="the role is too low to delete the rule")
+            refused.message, refused.args = message, (message,)
+            raise refused from exc
 
     def _compare(self, held: BranchProtection | None) -> BranchProtection:
         held = held or BranchProtection.nothing()
@@ -155,9 +195,20 @@ class ProtectionCall:
 
 
 def read_protection(op: RemoteOperation[GitLabClient], branch: str) -> BranchProtection | None:
-    """What holds for a branch that exists, by all rules that match it; None when there are none."""
+    """What holds for a branch that exists, by all rules that match it; None when there are none.
+
+    Raises:
+        ConflictError: code ``unfinished``: a call of ``protect_branch`` ended in between, and left its bridge.
+    """
     convert.branch(op.read(BRANCH, project=op.repo, branch=branch))
-    return evaluate(rule for rule in _read_rules(op) if rule.matches(branch))
+    matching = [rule for rule in _read_rules(op) if rule.matches(branch)]
+    if (bridge := left_bridge(branch, matching)) is not None:
+        raise ConflictError(
+            f"the rule {bridge.name!r} is there, a bridge that an unfinished protect_branch of {branch!r} left",
+            code="unfinished",
+            hint="the same protect_branch finishes it and takes the bridge away",
+        )
+    return evaluate(matching)
 
 
 def _read_rules(op: RemoteOperation[GitLabClient]) -> list[Rule]:
@@ -246,7 +297,8 @@ class Plan:
 
     Attributes:
         exact: the project's own rule of the branch's name, or None.
-        others: the other rules that match it, which this call may not change.
+        others: the other rules that match it, which this call may not change, without the bridge.
+        bridge: the one of them that an unfinished call left; this call takes it away.
         listed: all rules.
         held: what holds now.
         wanted: the stricter of that and what was asked.
@@ -255,6 +307,7 @@ class Plan:
     branch: str
     exact: Rule | None
     others: tuple[Rule, ...]
+    bridge: Rule | None
     listed: tuple[Rule, ...]
     held: BranchProtection
     wanted: BranchProtection
@@ -289,8 +342,11 @@ def plan(branch: str, asked: BranchProtection, listed: Sequence[Rule]) -> Plan:
     """
     matching = [rule for rule in listed if rule.matches(branch)]
     exact = next((rule for rule in matching if rule.name == branch and not rule.inherited), None)
-    others = tuple(rule for rule in matching if rule is not exact)
-    held = evaluate(matching) or BranchProtection.nothing()
+    bridge = left_bridge(branch, matching)
+    others = tuple(rule for rule in matching if rule is not exact and rule is not bridge)
+    # Without a rule of its own the branch is held by the bridge alone, and that is what must hold without it.
+    floor = evaluate(matching) if exact is None else evaluate((exact, *others))
+    held = floor or BranchProtection.nothing()
     wanted = held.stricter(asked)
     for rule in others:
         if lax := wanted.missing_from(evaluate([rule]) or BranchProtection.nothing()):
@@ -300,7 +356,12 @@ def plan(branch: str, asked: BranchProtection, listed: Sequence[Rule]) -> Plan:
                 "GitLab lets the most permissive of several rules win",
                 hint="make that rule stricter, or narrower, and try again",
             )
-    return Plan(branch=branch, exact=exact, others=others, listed=tuple(listed), held=held, wanted=wanted)
+    # With the bridge, and no rule of its own, nothing is done yet.
+    if bridge is not None and exact is None:
+        held = evaluate(others) or BranchProtection.nothing()
+    return Plan(
+        branch=branch, exact=exact, others=others, bridge=bridge, listed=tuple(listed), held=held, wanted=wanted
+    )
 
 
 def new_rule(name: str, wanted: BranchProtection, like: Rule | None = None) -> dict[str, Any]:
@@ -342,6 +403,21 @@ def check_can_be_made_anew(current: Rule) -> None:
         )
 
 
+def bridge_names(branch: str) -> list[str]:
+    """The names that a bridge for ``branch`` may have, the preferred one first.
+
+    A star stands inside the name, where nobody else puts one. Therefore a bridge that was left is known by its name.
+    """
+    places = dict.fromkeys((len(branch) - 1, len(branch) // 2))
+    return [f"{branch[:place]}*{branch[place:]}" for place in places if place > 0] or [f"*{branch}"]
+
+
+def left_bridge(branch: str, rules: Iterable[Rule]) -> Rule | None:
+    """The bridge among ``rules`` that an unfinished call left, or None."""
+    names = bridge_names(branch)
+    return next((rule for rule in rules if rule.name in names and not rule.inherited), None)
+
+
 def choose_bridge(branch: str, names: Iterable[str], listed: Sequence[Rule]) -> str:
     """A wildcard that matches ``branch``, none of the other ``names``, and no branch that another rule names.
 
@@ -349,7 +425,7 @@ def choose_bridge(branch: str, names: Iterable[str], listed: Sequence[Rule]) -> 
         ConflictError: there is none.
     """
     taken = {*names, *(rule.name for rule in listed if "*" not in rule.name)} - {branch}
-    for name in (f"{branch[:-1]}*{branch[-1]}", f"{branch}*"):  # the narrower one first
+    for name in bridge_names(branch):
         pattern = Rule(name, (), (), False, False, False)
         if not any(pattern.matches(other) for other in taken):
             return name

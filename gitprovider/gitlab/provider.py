@@ -6,10 +6,12 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
+from urllib.parse import urljoin, urlsplit
 
 import gitlab
 
 from gitprovider import checks
+from gitprovider._core.urls import origin
 from gitprovider._remote.json_reader import JsonReader
 from gitprovider._remote.operation import RemoteOperation
 from gitprovider._remote.provider import RemoteProvider
@@ -47,6 +49,7 @@ from gitprovider.gitlab.endpoints import (
 from gitprovider.gitlab.errors import is_retryable_read_error, translate
 from gitprovider.gitlab.merges import MergeCall
 from gitprovider.gitlab.protection import ProtectionCall, check_asked, read_protection
+from gitprovider.gitlab.refusals import is_absent, write
 from gitprovider.models import Branch, BranchProtection, Commit, MergeResult, PullRequest, PullRequestState, Repo
 from gitprovider.mutations import (
     CommitFiles,
@@ -66,6 +69,9 @@ _STATES = {
     PullRequestState.CLOSED: "closed",
     PullRequestState.MERGED: "merged",
 }
+
+# How often a list is begun that changes while it is read.
+_LISTINGS = 3
 
 GitLabOperation = RemoteOperation[GitLabClient]
 
@@ -157,10 +163,36 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         return found
 
     def _list_branches(self, op: GitLabOperation) -> list[Branch]:
-        """List the branches in pages of 100. A page that fails is read again by itself."""
-        step = "list branches"
-        with op.before(step):
-            return op.pages(BRANCHES, convert.branch, read=self._retried(op, step), project=op.repo)
+        """List the branches in pages of 100. A page that fails is read again by itself.
+
+        A branch that is deleted between two pages moves another one to the page that was read. GitLab's total differs
+        then, and the list is read again from the start.
+        """
+        read = self._retried(op, "list branches")
+        for _ in range(_LISTINGS):
+            totals: set[str] = set()
+            try:
+                found = op.pages(
+                    BRANCHES,
+                    convert.branch,
+                    check=lambda page, seen=totals: seen.add(page.headers.get("x-total", "")),  # type: ignore[misc]
+                    read=read,
+                    project=op.repo,
+                )
+            except PermissionDeniedError as error:
+                if error.code == "repository-off" and read(
+                    lambda: convert.is_only_empty(op.read(PROJECT, project=op.repo))
+                ):
+                    return []
+                raise
+            if not (totals := {total for total in totals if total.isdecimal()}) or totals == {str(len(found))}:
+                return found
+        with op.before("list branches"):
+            raise UnexpectedResponseError(
+                f"GitLab counts {' and '.join(sorted(totals))} branches, and listed {len(found)}: "
+                "they changed while they were listed",
+                transient=True,
+            )
 
     def _create_repo(self, op: GitLabOperation, asked: CreateRepo) -> Repo:
         """Create the project in its namespace, which GitLab wants as a number.
@@ -180,7 +212,11 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
             }
         with op.effect(asked.effect):
             try:
-                made = convert.repo(JsonReader(op.request("POST", PROJECTS, body=body)))
+                made = convert.repo(
+                    JsonReader(
+                        write(op, "POST", PROJECTS, there=lambda: op.read(NAMESPACE, namespace=namespace), body=body)
+                    )
+                )
             except StatusError as exc:
                 error = _with_existing(op.meaning(exc), lambda: _existing_repo(op))
                 if isinstance(error, NotFoundError | PermissionDeniedError | InvalidRequestError):
@@ -191,6 +227,8 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         with op.after("compare"):
             if (made.path, made.visibility) != (op.repo, asked.visibility):
                 raise UnexpectedResponseError(f"GitLab made {made.path!r}, {made.visibility.value}")
+            if made.description.strip() != asked.description.strip():
+                raise UnexpectedResponseError("GitLab did not keep the description as it is")
         return made
 
     def _create_branch(self, op: GitLabOperation, asked: CreateBranch) -> Branch:
@@ -206,13 +244,18 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         with op.effect(asked.effect):
             try:
                 body = {"branch": asked.name, "ref": sha}
-                made = convert.branch(JsonReader(op.request("POST", BRANCHES, project=op.repo, body=body)))
+                made = convert.branch(JsonReader(write(op, "POST", BRANCHES, project=op.repo, body=body)))
             except StatusError as exc:
-                error = _with_existing(op.meaning(exc), lambda: _branch(op, asked.name))
+                error = _explain_race(op, asked.name, op.meaning(exc))
+                error = _with_existing(error, lambda: _branch(op, asked.name))
                 if error.code == "source-not-found" and _was_just_begun(op):
                     error.outcome = Outcome.UNKNOWN
                     error.hint = "the project may have been empty: GitLab then begins it with a README.md of its own"
                 raise error from exc
+            if (made.name, made.sha) != (asked.name, sha):
+                raise UnexpectedResponseError(
+                    f"GitLab says that it made {made.name!r} at {made.sha}, not at {sha}", outcome=Outcome.UNKNOWN
+                )
             op.done(asked.effect, made)
         return made
 
@@ -251,7 +294,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         }
         with op.effect(asked.effect):
             try:
-                response = JsonReader(op.request("POST", MERGE_REQUESTS, project=op.repo, body=body))
+                response = JsonReader(write(op, "POST", MERGE_REQUESTS, project=op.repo, body=body))
             except StatusError as exc:
                 between = (asked.source_branch, asked.target_branch, PullRequestState.OPEN)
                 error = _with_existing(op.meaning(exc), lambda: self._find_pull_requests(op, *between)[0])
@@ -260,6 +303,8 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
             op.note(number=made.number, head_sha=made.head_sha)
             op.done(asked.effect, made)
         with op.after("compare"):
+            if made.head_sha is None:  # it may only be late; or GitLab made it from a branch that is not there
+                _check_source(op, asked.source_branch)
             _compare(response, made, asked, reviewers)
         return made
 
@@ -279,12 +324,21 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
     def _contains(self, op: GitLabOperation, sha: str, branch: str) -> bool:
         """Whether a comparison from the head to the commit has no commits. GitLab returns 404 to an unknown commit."""
         head = _branch(op, branch).sha
+        if sha == head:
+            return True
         try:
             return not op.read(COMPARE, project=op.repo, query={"from": head, "to": sha}).objects("commits")
         except StatusError as exc:
             if exc.response.status != 404:
                 raise
+            refused = exc
+        try:  # a 404 of the comparison is not about this commit alone
+            op.read(COMMIT, project=op.repo, sha=sha)
+        except StatusError as exc:
+            if not is_absent(exc, "Commit"):
+                raise
             return False
+        raise refused
 
     def _commit(self, op: GitLabOperation, sha: str) -> Commit:
         return convert.commit(op.read(COMMIT, project=op.repo, sha=sha))
@@ -347,14 +401,18 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
                 error.moved_to = self._repo(op).path
 
     def _repo(self, op: GitLabOperation) -> Repo:
-        """The project, also where it has another path now: by the number in the redirect, never by its address."""
+        """The project, also where it has another path now: by the number in the redirect, never by its address.
+
+        A number of another host is another project's.
+        """
         try:
             return convert.repo(op.read(PROJECT, project=op.repo))
         except StatusError as exc:
-            place = re.search(r"/api/v4/projects/(\d+)\Z", exc.response.headers.get("location", ""))
-            if not 300 <= exc.response.status < 400 or place is None:
+            place = urljoin(f"{self._url}/", exc.response.headers.get("location", ""))
+            number = re.fullmatch(rf"{re.escape(urlsplit(self._url).path)}/api/v4/projects/(\d+)", urlsplit(place).path)
+            if not 300 <= exc.response.status < 400 or number is None or origin(place) != origin(self._url):
                 raise
-            return convert.repo(op.read(PROJECT, project=place[1]))
+            return convert.repo(op.read(PROJECT, project=number[1]))
 
     def _namespace(self, op: GitLabOperation, path: str) -> int:
         """The number of a group or user by its full path. It is read once, and again after a refused creation."""
@@ -383,6 +441,39 @@ def _existing_repo(op: GitLabOperation) -> Repo | None:
 
 def _branch(op: GitLabOperation, name: str) -> Branch:
     return convert.branch(op.read(BRANCH, project=op.repo, branch=name))
+
+
+def _explain_race(op: GitLabOperation, name: str, refused: GitProviderError) -> GitProviderError:
+    """Read the branch that GitLab could not make: somebody else may have made it at the same moment.
+
+    Where it cannot be read, what became of it stays unknown.
+    """
+    if refused.code != "raced":
+        return refused
+    known: dict[str, Any] = {"status": refused.status, "request_id": refused.request_id}
+    there: Branch | None = None
+    try:
+        there = _branch(op, name)
+    except Exception as exc:
+        if not isinstance(exc, StatusError) or not is_absent(exc, "Branch"):
+            return refused
+    if there is not None:
+        return AlreadyExistsError(refused.message, existing=there, **known)
+    return ProviderUnavailableError(refused.message, hint="the branch is not there; the same call is safe", **known)
+
+
+def _check_source(op: GitLabOperation, branch: str) -> None:
+    """Raise if the source branch of a new merge request is not there. GitLab makes it all the same."""
+    try:
+        _branch(op, branch)
+    except StatusError as exc:
+        if not is_absent(exc, "Branch"):
+            raise
+        raise NotFoundError(
+            f"the merge request is open, and its source branch {branch!r} does not exist",
+            status=exc.response.status,
+            hint="make the branch, or close the merge request",
+        ) from exc
 
 
 def _was_just_begun(op: GitLabOperation) -> bool:
@@ -427,8 +518,13 @@ def _explain_missing_source(op: GitLabOperation, branch: str, refused: GitProvid
 
 def _compare(response: JsonReader, made: PullRequest, asked: OpenPullRequest, reviewers: list[int]) -> None:
     """Compare what GitLab made with what was asked. It drops without a word what it does not keep."""
+    for name in ("source_branch", "target_branch"):
+        if (there := getattr(made, name)) != (wanted := getattr(asked, name)):
+            raise UnexpectedResponseError(f"GitLab opened it with the {name} {there!r}, not {wanted!r}")
     if made.draft is not asked.draft:
         raise UnexpectedResponseError(f"GitLab made {'a' if made.draft else 'no'} draft of it, by its title")
+    if made.title.strip() != asked.title.strip():
+        raise UnexpectedResponseError(f"GitLab opened it with the title {made.title!r}")
     if made.description.rstrip() != asked.description.replace("\r", "").rstrip():
         raise UnexpectedResponseError("GitLab did not keep the description as it is; it may have executed a line of it")
     if left_out := set(asked.labels) - set(response.strs("labels") if asked.labels else ()):

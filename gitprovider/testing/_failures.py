@@ -11,7 +11,7 @@ from gitprovider.errors import Outcome, ProviderUnavailableError
 from gitprovider.models import PullRequestState
 from gitprovider.resolve import Verdict, resolve
 from gitprovider.testing._assertions import mutations, raised, refused
-from gitprovider.testing._inputs import CALLS, READS
+from gitprovider.testing._inputs import CALLS, EFFECTS, READS
 from gitprovider.testing.rig import Rig
 
 _MUTATIONS = [name for name in CALLS if name not in READS]
@@ -104,6 +104,19 @@ class FailureCases:
         assert not error.retryable
         assert error.intent is not None
         assert error.intent.sent_at is not None
+
+    @pytest.mark.parametrize("operation", _MUTATIONS)
+    def test_a_lost_answer_names_the_effect_step(self, rig: Rig, operation: str) -> None:
+        """``failed_step`` is the mutation's ``effect``, the same on every host, and nothing is completed."""
+        repo = _given_all(rig, operation)
+        if not rig.given_lost_answer():
+            pytest.skip(_NO_CONNECTION)
+        call, args, kwargs = CALLS[operation](rig.provider, repo)
+
+        error = raised(ProviderUnavailableError, call, *args, **kwargs)
+
+        assert error.failed_step == EFFECTS[operation]
+        assert error.completed == ()
 
     @pytest.mark.parametrize("operation", _MUTATIONS)
     def test_what_became_of_a_lost_answer_can_be_found_out(self, rig: Rig, operation: str) -> None:

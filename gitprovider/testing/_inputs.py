@@ -7,6 +7,14 @@ from typing import Any
 
 from gitprovider.contract import GitProviderContract
 from gitprovider.models import PutFile
+from gitprovider.mutations import (
+    CommitFiles,
+    CreateBranch,
+    CreateRepo,
+    MergePullRequest,
+    OpenPullRequest,
+    ProtectBranch,
+)
 
 GOOD_BRANCHES: tuple[str, ...] = (
     "feature/login",
@@ -130,3 +138,8 @@ CALLS = {
 """For each operation, the method and arguments that are valid in a repository with a branch ``feature``."""
 
 READS = ("get_repo", "list_branches")
+EFFECTS: Mapping[str, str] = {
+    kind.operation: kind.effect
+    for kind in (CreateRepo, CreateBranch, ProtectBranch, CommitFiles, OpenPullRequest, MergePullRequest)
+}
+"""For each mutation the name of its effect step."""

@@ -19,7 +19,7 @@ from gitprovider.errors import (
 )
 from gitprovider.models import BranchProtection, MergeMethod, MergeResult, PullRequestState
 from gitprovider.testing._assertions import attempt, halfway, invalid, mutations, refused
-from gitprovider.testing._inputs import BAD_SHAS, SHA_LIKE
+from gitprovider.testing._inputs import BAD_SHAS, EFFECTS, SHA_LIKE
 from gitprovider.testing._protection import can_demand
 from gitprovider.testing._pull_requests import can_draft, given_feature
 from gitprovider.testing.rig import File, Rig
@@ -466,3 +466,22 @@ class DeleteSourceBranchCases:
         assert _result(error) == MergeResult(sha=rig.branches(repo)["main"])
         assert "feature" in rig.branches(repo)
         assert rig.pull_requests(repo)[number].state is PullRequestState.MERGED
+
+    @pytest.mark.parametrize("cause", ["a rule", "a lost answer"])
+    def test_merge_a_failed_deletion_names_its_steps(self, rig: Rig, cause: str) -> None:
+        """``merge`` is completed and ``delete source branch`` failed, by the same names on every host."""
+        repo, number = _given_open(rig)
+        if cause == "a rule":
+            if not can_demand(rig, repo, "block_deletion"):
+                return
+            rules = replace(BranchProtection.nothing(), block_deletion=True, enforce_admins=True)
+            rig.given_protection(repo, "feature", rules)
+        else:
+            rig.given_merged(repo, number)
+            if not rig.given_lost_answer():
+                pytest.skip("nothing lies between this provider and its host that could fail")
+
+        error = halfway(rig.provider.merge_pull_request, repo, number, delete_source_branch=True)
+
+        assert [step.name for step in error.completed] == [EFFECTS["merge_pull_request"]]
+        assert error.failed_step == "delete source branch"

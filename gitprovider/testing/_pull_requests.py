@@ -17,7 +17,7 @@ from gitprovider.errors import (
 )
 from gitprovider.models import PullRequest, PullRequestState
 from gitprovider.testing._assertions import attempt, invalid, mutations, nothing_sent, raised, refused, unsupported
-from gitprovider.testing._inputs import BAD_BRANCHES, SHA_LIKE
+from gitprovider.testing._inputs import BAD_BRANCHES, EFFECTS, SHA_LIKE
 from gitprovider.testing.rig import Rig
 
 
@@ -227,6 +227,7 @@ class OpenPullRequestCases:
         opened = [step.value.number for step in error.completed if isinstance(step.value, PullRequest)]
         assert error.outcome is (Outcome.PARTIAL if opened else Outcome.NOT_APPLIED)
         assert list(rig.pull_requests(repo)) == opened
+        assert [step.name for step in error.completed] == [EFFECTS["open_pull_request"]] * len(opened)
 
     def test_open_pull_request_numbers_are_unique(self, rig: Rig) -> None:
         """Each pull request has its own number, even after one was closed."""

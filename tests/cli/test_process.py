@@ -136,7 +136,7 @@ def test_a_broken_installation_is_a_line_too(tmp_path: Path) -> None:
     ran = _run("get-repo", "a/b", env={"PYTHONPATH": str(tmp_path)})
 
     assert ran.returncode == 1
-    assert ran.stderr.startswith("gitprovider: this installation is not whole: ")
+    assert ran.stderr.startswith("gitprovider: this installation is incomplete: ")
     assert ran.stderr.count("\n") == 1
 
 

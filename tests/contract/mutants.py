@@ -787,6 +787,18 @@ class ForgetsTheMerge(_Merging):
             raise
 
 
+@found_by("merge_a_failed_deletion_names_its_steps")
+class NamesAFailedDeletionItself(_Merging):
+    """Has a word of its own for the step that failed."""
+
+    def merge(self, repo: str, number: int, given: dict[str, Any]) -> MergeResult:
+        try:
+            return super().merge(repo, number, given)
+        except GitProviderError as error:
+            error.failed_step = f"local: {error.failed_step}"
+            raise
+
+
 @found_by("merge_missing_approvals", "merge_a_check_that_has_not_passed")
 class MergesPastProtection(_Merging):
     """Uses an administrator's way round."""
@@ -873,6 +885,18 @@ class TakesALostAnswerForARefusal(GitHubProvider):
             return super().create_branch(repo, name, source=source)
         except ProviderUnavailableError as error:
             error.outcome = Outcome.NOT_APPLIED
+            raise
+
+
+@found_remotely_by("a_lost_answer_names_the_effect_step")
+class NamesAStepByItsEndpoint(GitHubProvider):
+    """Has the host's word for a step, which no caller can compare."""
+
+    def create_branch(self, repo: str, name: str, *, source: str) -> Branch:
+        try:
+            return super().create_branch(repo, name, source=source)
+        except ProviderUnavailableError as error:
+            error.failed_step = "POST git/refs"
             raise
 
 

@@ -32,6 +32,13 @@ def premium_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitLabRig
 
 
 @pytest.fixture(scope="class")
+def old_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitLabRig]:
+    """A fake of the oldest version that is supported."""
+    with gitlab_rig(tmp_path_factory.mktemp("forge"), old=True) as rig:
+        yield rig
+
+
+@pytest.fixture(scope="class")
 def computing_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitLabRig]:
     """A fake that computes for three reads at each new head."""
     with gitlab_rig(tmp_path_factory.mktemp("forge"), mergeable_after=3) as rig:
@@ -45,6 +52,15 @@ class TestGitLabProvider(GitProviderContractTests):
     def rig(self, host: GitLabRig) -> Rig:
         """One host for all cases: each makes repositories of its own."""
         return host.renewed()
+
+
+class TestTheOldestGitLab(GitProviderContractTests):
+    """GitLabProvider holds to the contract on a server whose GraphQL does not know RefType."""
+
+    @pytest.fixture
+    def rig(self, old_host: GitLabRig) -> Rig:
+        """One host for all cases: each makes repositories of its own."""
+        return old_host.renewed()
 
 
 class TestProtectionOnPremium(ProtectBranchCases):

@@ -20,7 +20,7 @@ def test_a_repository_that_was_made_otherwise_is_no_success(
     understood = convert.repo
     monkeypatch.setattr(convert, "repo", lambda answer: dataclasses.replace(understood(answer), **other))
 
-    with pytest.raises(UnexpectedResponseError, match="GitHub made") as caught:
+    with pytest.raises(UnexpectedResponseError, match="GitHub created") as caught:
         hub.provider.create_repo("acme/my_app")
 
     assert caught.value.outcome is Outcome.PARTIAL

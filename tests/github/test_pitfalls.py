@@ -901,7 +901,7 @@ def test_an_app_creates_nothing_in_a_users_account(app: Hub, key: str) -> None:
     with app.connect(AppInstallation(1, key, installation_id=102)) as provider, pytest.raises(NotFoundError) as caught:
         provider.create_repo("octocat/new")
 
-    assert "an App can create in organizations alone" in str(caught.value.hint)
+    assert "an App can create repositories only in organizations" in str(caught.value.hint)
     assert "POST /user/repos" not in app.calls()
 
 

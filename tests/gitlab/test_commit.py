@@ -23,6 +23,7 @@ from gitprovider.errors import (
     PermissionDeniedError,
     ProviderUnavailableError,
     RepoMovedError,
+    UnexpectedResponseError,
 )
 from gitprovider.fakes.http import Request, Response
 from gitprovider.gitlab import GitLabProvider
@@ -385,7 +386,7 @@ def test_a_repository_that_is_turned_off_is_told(world: World) -> None:
     ("errors", "error"),
     [
         ([{"message": "Internal server error"}], ProviderUnavailableError),
-        ([{"message": "no such field", "extensions": {"code": "undefinedField"}}], InvalidRequestError),
+        ([{"message": "too much", "extensions": {"code": "madeUp"}}], UnexpectedResponseError),
     ],
 )
 def test_errors_of_graphql_stop_it_before_the_commit(

@@ -106,6 +106,20 @@ FAULTS = {
         for status in (500, 502, 503, 504, 520, 524)
     },
     "501": Case({"kind": "status", "status": 501}, False, ProviderUnavailableError, Outcome.UNKNOWN),
+    # GitLab relays its storage's failures as 400.
+    "400 of the storage": Case(
+        {"kind": "status", "status": 400, "body": b'{"message": "4:Deadline Exceeded"}'},
+        True,
+        ProviderUnavailableError,
+        Outcome.UNKNOWN,
+    ),
+    "404 page": Case({"kind": "html", "status": 404}, False, UnexpectedResponseError, Outcome.UNKNOWN),
+    "404 of the router": Case(
+        {"kind": "status", "status": 404, "body": b'{"error": "404 Not Found"}'},
+        False,
+        UnexpectedResponseError,
+        Outcome.UNKNOWN,
+    ),
     "502 page": Case({"kind": "html", "status": 502}, True, ProviderUnavailableError, Outcome.UNKNOWN),
 }
 

@@ -317,9 +317,9 @@ def test_a_branch_is_never_laxer_while_the_bridge_is_used(weak: World) -> None:
 
 
 def test_a_bridge_that_would_match_another_branch_is_not_made(weak: World) -> None:
-    """`mai*n` also matches mai-n, and `main*` mainly: nothing is changed."""
+    """`mai*n` also matches mai-n, and `ma*in` ma-in: nothing is changed."""
     weak.branch("mai-n")
-    weak.branch("mainly")
+    weak.branch("ma-in")
 
     with pytest.raises(ConflictError, match="other branches") as caught:
         weak.provider().protect_branch(REPO, "main")
@@ -330,18 +330,18 @@ def test_a_bridge_that_would_match_another_branch_is_not_made(weak: World) -> No
 
 
 def test_another_bridge_is_taken_where_the_first_would_match_more(weak: World) -> None:
-    """`mai*n` matches mai-n; `main*` matches this branch alone."""
+    """`mai*n` matches mai-n; `ma*in` matches this branch alone."""
     weak.branch("mai-n")
 
     weak.provider().protect_branch(REPO, "main")
 
-    assert "DELETE /protected_branches/main*" in weak.mutations
+    assert "DELETE /protected_branches/ma*in" in weak.mutations
     assert names(weak) == {"main"}
 
 
 def test_a_bridge_spares_a_branch_that_only_a_rule_names() -> None:
     """Such a branch may be made while the bridge stands, and its rule would be loosened or tightened by it."""
-    assert choose_bridge("main", ["main"], [rule("main"), rule("maiXn")]) == "main*"
+    assert choose_bridge("main", ["main"], [rule("main"), rule("maiXn")]) == "ma*in"
 
 
 @pytest.mark.parametrize("branch", ["m", "release/1.0", "grüße"])

@@ -204,13 +204,14 @@ def test_open_pull_request_is_one_and_one_for_each_reviewer(make_world: Make) ->
 @pytest.mark.parametrize("pinned", [False, True])
 @pytest.mark.parametrize("delete", [False, True])
 def test_merge_pull_request_is_three(world: World, provider: GitLabProvider, pinned: bool, delete: bool) -> None:
-    """The merge request, the project's settings, the merge; the source branch is deleted by the same request."""
+    """The merge request, the project's settings, the merge. A read tells that the source branch is gone."""
     number = world.pull_request()
     head = world.forge.head(REPO, "feature")
 
     provider.merge_pull_request(REPO, number, expected_head=head if pinned else None, delete_source_branch=delete)
 
-    assert world.sent == [f"GET /merge_requests/{number}", "GET", f"PUT /merge_requests/{number}/merge"]
+    look = ["GET /repository/branches/feature"] if delete else []
+    assert world.sent == [f"GET /merge_requests/{number}", "GET", f"PUT /merge_requests/{number}/merge", *look]
 
 
 def test_merge_pull_request_polls_while_gitlab_computes(make_world: Make) -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gitprovider import Verdict, resolve
+from gitprovider.cli import exits
+from gitprovider.contract import optional
 from gitprovider.errors import Outcome, ProviderUnavailableError, UnexpectedResponseError
 from gitprovider.fakes.faults import Fault, FaultScript, FaultyHost, RequestLog
 from gitprovider.fakes.gitlab.server import FakeGitLab
@@ -167,3 +171,29 @@ def make_calls() -> Callable[[GitLabProvider], str]:
         return provider.merge_pull_request("acme/fresh", opened.number, expected_head=head.sha).sha
 
     return calls
+
+
+@pytest.mark.parametrize("kind", ["html", "status"])
+def test_a_404_that_is_not_gitlab_s_proves_nothing_on_a_socket(wire: Wire, kind: Any) -> None:
+    """A page or the router's word would pass for a repository that does not exist."""
+    wire.script.add(Fault(kind=kind, status=404, body=None if kind == "html" else b'{"error": "404 Not Found"}'))
+
+    with wire.provider() as provider, pytest.raises(UnexpectedResponseError):
+        optional(provider.get_repo, REPO)
+
+    assert len(wire.request_log) == 1
+
+
+def test_a_commit_whose_400_is_the_storage_s_is_found_on_a_socket(wire: Wire) -> None:
+    """The commit was made, and NOT_APPLIED would be a lie; the command line says: look first."""
+    body = b'{"message": "4:Deadline Exceeded. debug_error_string:{}"}'
+    wire.script.add(Fault(kind="status", method="POST", endpoint="/commits$", status=400, body=body, when="after"))
+
+    with wire.provider() as provider:
+        with pytest.raises(ProviderUnavailableError) as caught:
+            provider.commit_files(REPO, "main", [PutFile(path="a", content="a")], message="m")
+        found = resolve(provider, caught.value, now=lambda: datetime.now(UTC) + timedelta(hours=1))
+
+    assert (caught.value.outcome, found.verdict) == (Outcome.UNKNOWN, Verdict.APPLIED)
+    assert exits.code_of(caught.value) == exits.UNCERTAIN
+    assert len(wire.request_log.mutations()) == 1

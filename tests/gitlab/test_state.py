@@ -41,12 +41,35 @@ def test_a_redirect_that_names_no_project_is_not_followed(world: World, provider
     assert len(world.request_log) <= 2
 
 
-def test_a_foreign_redirect_with_a_project_s_number_is_read_here(world: World, provider: GitLabProvider) -> None:
-    """The server may believe to have another name; the number means this host's project."""
-    world.fake.external_url = "http://internal.example:1234"
-    world.forge.rename_repo(REPO, "acme/gadgets")
+@pytest.mark.parametrize(
+    "place",
+    [
+        "https://other.example.org/api/v4/projects/{id}",
+        "http://gitlab.com/api/v4/projects/{id}",
+        "https://gitlab.com:8443/api/v4/projects/{id}",
+        "//other.example.org/api/v4/projects/{id}",
+        "https://gitlab.com/elsewhere/api/v4/projects/{id}",
+    ],
+)
+def test_a_redirect_to_another_origin_names_no_project_of_this_one(
+    world: World, provider: GitLabProvider, place: str
+) -> None:
+    """A number of another host would be read as this host's project of that number."""
+    number = world.forge.repo(REPO).id
+    world.fault("redirect", status=301, headers={"Location": place.format(id=number)}, times=1)
 
-    assert provider.get_repo(REPO).path == "acme/gadgets"
+    with pytest.raises(RepoMovedError) as caught:
+        provider.get_repo("acme/renamed")
+
+    assert caught.value.moved_to is None
+
+
+def test_a_redirect_without_a_host_is_of_this_one(world: World, provider: GitLabProvider) -> None:
+    """A relative Location names the host that sent it."""
+    number = world.forge.repo(REPO).id
+    world.fault("redirect", status=301, headers={"Location": f"/api/v4/projects/{number}"})
+
+    assert provider.get_repo("acme/renamed").path == REPO
 
 
 def test_the_second_redirect_is_an_error(world: World, provider: GitLabProvider) -> None:

@@ -320,12 +320,26 @@ def _page(nodes: list[_Type], arguments: Mapping[str, Any]) -> _Type:
     return _Type("RepositoryBlobConnection", {"nodes": lambda _: nodes[:size], "pageInfo": lambda _: info})
 
 
+def _unknown_when_old(document: str) -> list[QueryError]:
+    """The errors of a server that has neither the type nor the argument."""
+    found = []
+    if re.search(r":\s*RefType\b", document):
+        found.append(QueryError("RefType isn't a defined input type (on $type)", "variableRequiresValidType"))
+    found += [
+        QueryError(f"Field '{name}' doesn't accept argument 'refType'", "argumentNotAccepted")
+        for name in re.findall(r"(\w+)\([^)]*\brefType:", document)
+    ]
+    return found
+
+
 def execute(call: Call) -> Response:
     """``POST /api/graphql``. Errors in a query have status 200."""
     document, variables = call.params.get("query"), call.params.get("variables") or {}
     if not isinstance(document, str) or not isinstance(variables, dict):
         raise Refusal(422, {"errors": [{"message": "Unexpected query or variables"}]}, "gl-graphql-unreadable")
     try:
+        if call.state.old and (unknown := _unknown_when_old(document)):
+            return reply({"errors": [error.shown() for error in unknown]}, "gl-graphql-old")
         fields = _Parser(document).operation()
         if (cost := _complexity(fields, variables)) > MAX_COMPLEXITY:
             raise QueryError(f"Query has complexity of {cost:.0f}, which exceeds max complexity of {MAX_COMPLEXITY}")

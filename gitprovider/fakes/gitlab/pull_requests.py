@@ -78,7 +78,7 @@ def _shown(
 ) -> dict[str, Any]:
     prefix = pull.settings.get("draft_prefix", "Draft: ") if pull.draft else ""
     fake = call.state
-    return bodies.merge_request(
+    body = bodies.merge_request(
         call.site,
         record,
         pull,
@@ -90,6 +90,12 @@ def _shown(
         reviewers=[bodies.user(call.site, name, fake.user_id(name)) for name in pull.reviewers],
         squash_on_merge=_squashes(record, pull),
     )
+    if fake.old:
+        del body["detailed_merge_status"]
+        # The older field is about Git alone: a branch that must be rebased can still be merged.
+        if status == "need_rebase":
+            body["merge_status"] = "can_be_merged"
+    return body
 
 
 # Reads

@@ -39,7 +39,10 @@ _CHOICES = {
 
 def get_version(call: Call) -> Response:
     """The version of the server."""
-    body = {"version": "18.5.1" + ("-ee" if call.state.premium else ""), "revision": "b75c85eaf2b"}
+    body = {
+        "version": ("14.0.0" if call.state.old else "18.5.1") + ("-ee" if call.state.premium else ""),
+        "revision": "b75c85eaf2b",
+    }
     return reply({**body, "enterprise": call.state.premium}, "gl-version")
 
 

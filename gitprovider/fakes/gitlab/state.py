@@ -41,6 +41,8 @@ class State:
         base: the URL of the installation. Its path prefixes every route. Links lead to where a request arrived.
         groups: the full paths of the groups that the token's user is a member of. It does not see other groups.
         users: more user names and their numbers.
+        old: whether it is of the oldest version that is supported, 14.0: GraphQL without ``RefType``, no endpoint that
+            changes a rule, and merge requests without ``detailed_merge_status``.
         mergeable_after: how many reads of a merge request show ``checking`` before its mergeability is known. A moved
             head starts again. Until then a merge gets 405.
         now: the clock for the headers of the rate limit.
@@ -80,6 +82,7 @@ class State:
         base: str = "https://gitlab.com",
         groups: Iterable[str] = ("acme", "acme/platform"),
         users: Mapping[str, int] | None = None,
+        old: bool = False,
         mergeable_after: int = 0,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -87,6 +90,7 @@ class State:
         self.token = token
         self.username = username
         self.premium = tier == "premium"
+        self.old = old
         self.prefix = urlsplit(base).path.rstrip("/")
         self.groups = set(groups)
         self.users: dict[str, int] = {username: 1, "reviewer": 2, "alice": 46, "bob": 47, **(users or {})}
@@ -102,7 +106,7 @@ class State:
         self.protects_default = True
         self.default_protection_after = 0
         self.group_rules: list[GroupRule] = []
-        self.has_patch = True
+        self.has_patch = not old
         self.hidden: set[str] = set()
         self.pending_deletion: set[str] = set()
         self.restricted_visibilities: set[str] = set()

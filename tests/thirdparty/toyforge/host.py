@@ -113,7 +113,7 @@ class ToyHost:
         self.mutations = 0
         self.failing = 0
         self.losing = False
-        self.due: dict[str, Callable[[], None]] = {}
+        self.due: dict[str, Callable[[], object]] = {}
         self._ids = itertools.count(1)
 
     def create(self, path: str, description: str = "", visibility: Visibility = Visibility.PRIVATE) -> ToyRepo:

@@ -36,7 +36,7 @@ class ToyRig:
     def mutations_seen(self) -> int:
         return self.host.mutations
 
-    def on_next_mutation(self, action: Callable[[], None], *, when: Literal["before", "after"] = "before") -> None:
+    def on_next_mutation(self, action: Callable[[], object], *, when: Literal["before", "after"] = "before") -> None:
         self.host.due[when] = action
 
     def fresh_path(self) -> str:

@@ -1,0 +1,76 @@
+"""The shape of the package: what a stranger sees at its top, and where a signature stands."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+
+from gitprovider import ensure
+from gitprovider.contract import GitProviderContract
+
+PACKAGE = Path(__file__).parents[2] / "gitprovider"
+OPERATIONS = tuple(name for name in vars(GitProviderContract) if not name.startswith("_"))
+# The ensure function of each mutation.
+ENSURE = {
+    "ensure_repo": "create_repo",
+    "ensure_branch": "create_branch",
+    "ensure_protection": "protect_branch",
+    "ensure_files": "commit_files",
+    "ensure_pull_request": "open_pull_request",
+    "ensure_merged": "merge_pull_request",
+}
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def parameters(node: Function) -> tuple[str, ...]:
+    """The names of a function's parameters."""
+    return tuple(arg.arg for arg in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs])
+
+
+def methods() -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Every method of the package: its file, its name and its parameters."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for kind in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(kind, ast.ClassDef):
+                for node in kind.body:
+                    if isinstance(node, Function):
+                        yield str(path.relative_to(PACKAGE)), node.name, parameters(node)
+
+
+def test_the_top_shows_few_modules_and_folders() -> None:
+    """Sixteen modules and eight folders at most; more is a drawer that nobody can find anything in."""
+    modules = [path.name for path in PACKAGE.glob("*.py") if path.name != "__init__.py"]
+    folders = [path.name for path in PACKAGE.iterdir() if path.is_dir() and any(path.glob("*.py"))]
+
+    assert len(modules) <= 16, modules
+    assert len(folders) <= 8, folders
+
+
+def test_no_module_at_the_top_is_private() -> None:
+    """What users do not import is in a folder."""
+    assert [path.name for path in PACKAGE.glob("_*.py")] == ["__init__.py"]
+
+
+def test_a_signature_stands_in_the_contract_the_base_class_and_the_coroutines() -> None:
+    """A host has hooks, which take the mutation as a value. (The forge's own methods take a ``path``.)"""
+    found: dict[str, list[tuple[str, tuple[str, ...]]]] = {name: [] for name in OPERATIONS}
+    for file, name, given in methods():
+        if name in found and "repo" in given:
+            found[name].append((file, given))
+
+    for name, places in found.items():
+        assert sorted(file for file, _ in places) == ["_core/provider.py", "aio.py", "contract.py"], name
+        assert len({given for _, given in places}) == 1, name
+
+
+def test_each_mutation_has_an_ensure_function() -> None:
+    """The fourth place of its signature. The head that a commit is built on is the one that ``ensure_files`` reads."""
+    for name, operation in ENSURE.items():
+        asked = {*inspect.signature(getattr(GitProviderContract, operation)).parameters} - {"self", "expected_head"}
+        given = {*inspect.signature(getattr(ensure, name)).parameters}
+        if operation != "commit_files":
+            given -= {"expected_head"}
+
+        assert given == {*asked, "provider", "after", "settling"}, name
