@@ -149,7 +149,7 @@ class Credential(ABC):
         """Whether the host may not know the token yet. Only tokens that are made here are ever so new."""
         return False
 
-    def note_created(self, repo: str) -> None:
+    def note_created(self, repo: str) -> None:  # noqa: B027 - most credentials have nothing to remember
         """Remember that the repository was created with this credential."""
 
     def has_created(self, repo: str | None) -> bool:
@@ -316,8 +316,10 @@ def read_auth(auth: Any, redactor: Redactor) -> github.Auth.Auth | AppInstallati
     return github.Auth.Token(auth)
 
 
-def make_credential(source: github.Auth.Auth | AppInstallation, settings: Settings, redactor: Redactor) -> Credential:
+def make_credential(
+    source: github.Auth.Auth | AppInstallation, settings: Settings, redactor: Redactor, clock: Callable[[], float]
+) -> Credential:
     """Return the credential of a provider."""
     if isinstance(source, AppInstallation):
-        return InstallationCredential(source, settings, redactor)
+        return InstallationCredential(source, settings, redactor, clock=clock)
     return SdkCredential(source, settings, redactor)

@@ -380,6 +380,17 @@ RULES: tuple[ErrorRule, ...] = (
         )
         for endpoint in (GET_PROTECTION, PROTECT)
     ),
+    # Any write: what policies, quotas, locks and plans refuse is not the fault of an argument.
+    ErrorRule(
+        "gh-policy",
+        (409, 422),
+        PermissionDeniedError,
+        text=(
+            r"\bpolic(?:y|ies)\b|not (?:allowed|permitted)|quota|size limit|\bexceeds\b|over .{0,40}limit|\bdisabled\b"
+            r"|\bhook declined|\blocked\b|must be (?:signed|verified)|billing|suspended"
+        ),
+        error_kwargs=with_hint("a policy, a quota or a setting of the host refuses it; its own words say which"),
+    ),
     # Any endpoint, by status only.
     _LIMITS[2],
     ErrorRule("gh-forbidden", (403,), PermissionDeniedError),
@@ -396,7 +407,8 @@ RULES: tuple[ErrorRule, ...] = (
         (404, 410),
         NotFoundError,
         error_kwargs=with_hint(
-            "it does not exist, or this credential may not see it; GitHub does not distinguish the two"
+            "it does not exist, or this credential may not see it; GitHub does not distinguish the two",
+            code="not-found",
         ),
     ),
     ErrorRule(
@@ -409,7 +421,7 @@ RULES: tuple[ErrorRule, ...] = (
     ErrorRule("gh-timeout", (408,), ProviderUnavailableError, error_kwargs=UNKNOWN),
     ErrorRule("gh-server-error", range(500, 600), ProviderUnavailableError, error_kwargs=UNKNOWN),
     ErrorRule("gh-conflict", (409,), ConflictError),
-    ErrorRule("gh-invalid", range(400, 500), InvalidRequestError, error_kwargs={"code": "unexplained"}),
+    ErrorRule("gh-invalid", range(400, 500), InvalidRequestError),
 )
 
 
@@ -430,9 +442,9 @@ def rules(response: Response) -> tuple[ErrorRule, ...]:
     if not 400 <= response.status < 500:
         return RULES
     data = response.data
-    own = isinstance(data, dict) and isinstance(data.get("message"), str) and bool(data["message"])
-    if response.status in (404, 410):  # absence takes more proof: gateways have a message as well
-        own = own and ("documentation_url" in data or "x-github-request-id" in response.headers)
+    own = isinstance(data, dict) and ("message" in data or "errors" in data)
+    if own and response.status in (404, 410):  # absence takes more proof: a gateway has a message as well
+        own = "documentation_url" in data or "x-github-request-id" in response.headers
     return RULES if own else FOREIGN
 
 

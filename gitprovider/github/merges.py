@@ -184,8 +184,9 @@ class MergeCall:
         try:
             response = self._op.request("DELETE", OLD_REF, repo=self._op.repo, branch=branch)
         except StatusError as exc:
-            # Some repositories delete merged branches themselves. Only a read of the branch proves that it is gone.
-            if exc.response.status not in (404, 422) or self._head_or_none(branch) is not None:
+            # Some repositories delete merged branches themselves. GitHub's own word for that, or a read, proves it.
+            gone = self._op.meaning(exc).code == "branch-not-found"
+            if not gone and (exc.response.status not in (404, 422) or self._head_or_none(branch) is not None):
                 raise
             return
         if response.status != 204:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -112,7 +113,9 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         if isinstance(source, str):
             refuse("auth", source)
         settings = Settings.checked(base_url, timeout=timeout, verify=verify, allow_http=allow_http)
-        self._credential = make_credential(source, settings, redactor)
+        self._credential = make_credential(
+            source, settings, redactor, retry.clock if isinstance(retry, RetryOptions) else time.monotonic
+        )
         super().__init__(
             settings.url,
             host=settings.host,

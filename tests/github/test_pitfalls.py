@@ -74,7 +74,7 @@ def pitfall(*ids: str) -> Callable[[_Test], _Test]:
 def refuse(hub: Hub, status: int, message: str, *, method: str | None = None, endpoint: str = "", **more: Any) -> None:
     """The next matching request is refused with these words, or ``errors``."""
     headers = more.pop("headers", {})
-    body = json.dumps({"message": message, **more}).encode()
+    body = json.dumps({"message": message, "documentation_url": "https://docs.github.com/rest", **more}).encode()
     hub.given_fault(Fault(kind="status", status=status, method=method, endpoint=endpoint, headers=headers, body=body))
 
 
@@ -200,8 +200,11 @@ def test_no_foreign_exception_escapes(hub: Hub, fault: Fault) -> None:
 @pytest.mark.parametrize(
     ("body", "kind"),
     [
-        (b'{"message": "This repository is empty."}', NotFoundError),
-        (b'{"message": "Branch not found"}', NotFoundError),
+        (
+            b'{"message": "This repository is empty.", "documentation_url": "https://docs.github.com/rest"}',
+            NotFoundError,
+        ),
+        (b'{"message": "Branch not found", "documentation_url": "https://docs.github.com/rest"}', NotFoundError),
         (b"<html>404</html>", UnexpectedResponseError),
     ],
 )
@@ -910,6 +913,7 @@ def test_an_installations_token_is_renewed_in_time(app: Hub, key: str) -> None:
     """And after a 401, at the next call: never by sending a request again."""
     with app.connect(AppInstallation(1, key, installation_id=101)) as provider:
         provider.get_repo(REPO)
+        app.clock += 60
         refuse(app, 401, "Bad credentials")
         with pytest.raises(AuthenticationError):
             provider.get_repo(REPO)

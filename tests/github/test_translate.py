@@ -272,13 +272,22 @@ def test_a_status_that_does_not_exist_is_unexpected(status: int) -> None:
 def test_a_page_is_not_proof_of_absence() -> None:
     """An HTML 404 comes from a proxy or a wrong address; optional() must not make None of it."""
     assert type(_refused(404, "<html>Not Found</html>")) is errors.UnexpectedResponseError
-    assert type(_refused(404, "")) is MISSING
+    assert type(_refused(404, "")) is errors.UnexpectedResponseError
+    assert type(_refused(404, {"message": "no Route matched"})) is errors.UnexpectedResponseError
 
 
-@pytest.mark.parametrize("data", [[], ["a"], "text", 7, {"message": 7}, {"message": ["a"]}, {"errors": "a"}, {}])
+@pytest.mark.parametrize("data", [{"message": 7}, {"message": ["a"]}, {"errors": "a"}])
 def test_any_shape_of_an_error_is_taken(data: Any) -> None:
     """PyGithub's own classification dies of some of these."""
     assert type(_refused(422, data)) is errors.InvalidRequestError
+
+
+@pytest.mark.parametrize("data", [[], ["a"], "text", 7, {}])
+def test_what_is_not_the_applications_word_is_no_verdict(data: Any) -> None:
+    """A gateway's answer would be taken for the host's refusal, and the caller told that nothing changed."""
+    error = _refused(422, data)
+
+    assert (type(error), error.outcome) == (errors.UnexpectedResponseError, Outcome.UNKNOWN)
 
 
 # Completeness
@@ -347,7 +356,17 @@ def test_every_exception_of_requests_is_translated(kind: type[Exception]) -> Non
     if error.outcome is Outcome.NOT_APPLIED:
         assert any(
             word in kind.__name__
-            for word in ("Connect", "NewConnection", "NameRes", "SSL", "Proxy", "Invalid", "Missing", "URL")
+            for word in (
+                "Connect",
+                "NewConnection",
+                "NameRes",
+                "SSL",
+                "Proxy",
+                "Invalid",
+                "Missing",
+                "URL",
+                "LocationParse",
+            )
         ), kind
 
 
