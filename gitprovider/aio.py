@@ -12,12 +12,20 @@ When a task is cancelled:
 * A mutation that has started is not abandoned. The task waits up to ``grace`` seconds for it to end and emits a
   :class:`gitprovider.events.CancelledEvent` with the result. Then the cancellation continues. Waits inside the mutation
   (while a host computes mergeability) end at once. A mutation that is still queued is not started.
+
+This holds for every kind of cancellation: a scope of anyio or trio, ``Task.cancel()``, ``asyncio.wait_for``,
+``asyncio.timeout``, a failing ``TaskGroup``, and Ctrl+C. A second cancellation does not end the wait. A call counts
+towards ``max_concurrency`` until its thread has ended it.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
+import os
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -27,7 +35,7 @@ from typing import Any, Generic, Self, TypeVar, cast
 from gitprovider import checks
 from gitprovider._core.extras import missing_extra
 from gitprovider.contract import GitProviderContract
-from gitprovider.errors import Outcome
+from gitprovider.errors import InvalidRequestError, Outcome, ProviderUnavailableError
 from gitprovider.events import CancelledEvent, Hook, emit
 from gitprovider.intent import Intent
 from gitprovider.models import (
@@ -70,7 +78,8 @@ class AsyncGitProvider:
 
     Args:
         provider: any thread-safe provider, such as the three of this library.
-        max_concurrency: how many operations run at once. Further operations are queued.
+        max_concurrency: how many operations run at once. Further operations are queued. A cancelled operation counts
+            until its thread has ended it.
         grace: how many seconds a cancelled task waits for a mutation in flight to end.
         on_event: called with a CancelledEvent for each mutation whose task was cancelled. The provider's own hook
             receives all other events.
@@ -85,9 +94,12 @@ class AsyncGitProvider:
         on_event: Hook | None = None,
     ) -> None:
         self._provider = provider
-        self._limiter = anyio.CapacityLimiter(checks.check_int("max_concurrency", max_concurrency, least=1))
+        self._max_concurrency = checks.check_int("max_concurrency", max_concurrency, least=1)
         self._grace = checks.check_seconds("grace", grace)
         self._hook = on_event
+        self._closed = False
+        self._workers: ThreadPoolExecutor | None = None
+        self._pid = 0
 
     async def __aenter__(self) -> Self:
         return self
@@ -98,14 +110,17 @@ class AsyncGitProvider:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the provider if it has a ``close`` method."""
+        """Close the provider if it has a ``close`` method. Further calls are refused."""
+        self._closed = True
+        if self._workers is not None:
+            self._workers.shutdown(wait=False)
         close = getattr(self._provider, "close", None)
         if close is not None:
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(close)
 
     def __repr__(self) -> str:
-        return f"AsyncGitProvider({self._provider!r})"
+        return f"AsyncGitProvider({getattr(self, '_provider', None)!r})"
 
     async def get_repo(self, repo: str) -> Repo:
         """Return a repository.
@@ -380,106 +395,134 @@ class AsyncGitProvider:
         )
 
     async def _read(self, call: Callable[[], _T]) -> _T:
-        cancelled = threading.Event()
-
-        def run() -> _T:
-            with cancel_on(cancelled):
-                return call()
-
+        flight = await self._start(call)
         try:
-            return await anyio.to_thread.run_sync(run, limiter=self._limiter, abandon_on_cancel=True)
+            await flight.ended.wait()
+        except BaseException:
+            flight.withdraw()
+            raise
+        try:
+            return flight.future.result()
         finally:
-            cancelled.set()
+            del flight  # an error's traceback leads here, and from here to the error
 
     async def _mutate(self, repo: str, asking: Callable[[], Mutation[_T]]) -> _T:
-        flight = _Flight(self._provider, repo, asking, self._grace)
-        # The limiter is acquired outside the shield: a task that is cancelled in the queue has sent nothing.
-        async with self._limiter, anyio.create_task_group() as tasks:
-            tasks.start_soon(flight.watch)
-            with flight.shield:
-                await anyio.to_thread.run_sync(flight.run, limiter=anyio.CapacityLimiter(1), abandon_on_cancel=True)
-            try:
-                await anyio.lowlevel.checkpoint_if_cancelled()
-            except anyio.get_cancelled_exc_class():
-                emit(self._hook, self._report(flight))
-                raise
-            tasks.cancel_scope.cancel()
-        return flight.result()
+        asked: list[Mutation[_T]] = []
+        operation: str = cast(Any, asking).func.operation
 
-    def _report(self, flight: _Flight[Any]) -> CancelledEvent:
+        def call() -> _T:
+            with suppress(Exception):
+                asked.append(asking())
+            if asked:
+                return asked[0].apply(self._provider, repo)
+            # An argument is wrong. The provider raises the error itself, with its own attributes and events.
+            result: _T = getattr(self._provider, operation)(repo, **cast(Any, asking).keywords)
+            return result
+
+        flight = await self._start(call)
+        try:
+            await flight.ended.wait()
+        except BaseException as interruption:
+            if not flight.withdraw():
+                try:
+                    if not isinstance(interruption, GeneratorExit):
+                        await flight.outlast(self._grace)
+                finally:
+                    record = asked[0].record() if asked else {}
+                    emit(self._hook, self._report(flight, operation, repo, record))
+            raise
+        try:
+            return flight.future.result()
+        finally:
+            del flight
+
+    async def _start(self, call: Callable[[], _T]) -> _Flight[_T]:
+        """Queue a call. A task that is already cancelled queues nothing."""
+        await anyio.lowlevel.checkpoint()
+        if self._closed:
+            raise InvalidRequestError("this provider was closed; build a new one")
+        if self._workers is None or self._pid != os.getpid():  # threads do not survive a fork
+            self._workers = ThreadPoolExecutor(self._max_concurrency, thread_name_prefix="gitprovider")
+            self._pid = os.getpid()
+        return _Flight(self._workers, call)
+
+    def _report(self, flight: _Flight[Any], operation: str, repo: str, record: dict[str, Any]) -> CancelledEvent:
         provider = str(getattr(self._provider, "name", type(self._provider).__name__))
-        call: dict[str, Any] = {"operation": flight.operation, "provider": provider, "repo": flight.repo}
-        if not flight.ended:
+        known: dict[str, Any] = {"operation": operation, "provider": provider, "repo": checks.shown_repo(repo)}
+        if not flight.future.done():
             # The provider's own intent is on the worker thread. This one is built from the arguments and the start
             # time: an intent without `sent_at` would mean that nothing was sent.
-            intent = Intent(**call, **flight.record(), sent_at=flight.began, lost_at=datetime.now(UTC))
-            return CancelledEvent(**call, outcome=Outcome.UNKNOWN, intent=intent)
+            intent = Intent(**known, **record, sent_at=flight.queued_at, lost_at=datetime.now(UTC))
+            return CancelledEvent(**known, outcome=Outcome.UNKNOWN, intent=intent)
+        error = flight.future.exception()
         return CancelledEvent(
-            **call,
-            error=type(flight.error).__name__ if flight.error else None,
-            outcome=getattr(flight.error, "outcome", Outcome.UNKNOWN if flight.error else None),
-            intent=getattr(flight.error, "intent", None),
+            **known,
+            error=type(error).__name__ if error else None,
+            outcome=getattr(error, "outcome", Outcome.UNKNOWN if error else None),
+            intent=getattr(error, "intent", None),
         )
 
 
 class _Flight(Generic[_T]):
-    """A mutation on its worker thread, and the task that waits for it.
+    """One call on a worker thread, and the task that waits for it.
 
-    Args:
-        asking: a partial of the mutation's class.
+    Attributes:
+        future: the call. It is done when the thread has ended the call, and not before.
+        ended: set on the task's event loop after the future is done.
+        queued_at: when the call was queued.
     """
 
-    def __init__(
-        self, provider: GitProviderContract, repo: str, asking: Callable[[], Mutation[_T]], grace: float
-    ) -> None:
-        self.operation: str = cast(Any, asking).func.operation
-        self.repo = repo
-        self.shield = anyio.CancelScope(shield=True)
-        self.cancelled = threading.Event()
-        self.began = datetime.now(UTC)
-        self.ended = False
-        self.error: BaseException | None = None
-        self._provider = provider
-        self._asking = asking
-        self._asked: Mutation[_T] | None = None
-        self._grace = grace
-        self._values: list[_T] = []
+    def __init__(self, workers: ThreadPoolExecutor, call: Callable[[], _T]) -> None:
+        self.ended = anyio.Event()
+        self.queued_at = datetime.now(UTC)
+        self._call = call
+        self._cancelled = threading.Event()
+        wake = _waker(self.ended)
+        try:
+            self.future: Future[_T] = workers.submit(contextvars.copy_context().run, self._run)
+        except RuntimeError:
+            self._call = self._refuse  # the call may be in the queue all the same
+            self._refuse()
+        self.future.add_done_callback(lambda _: wake())
 
-    def run(self) -> None:
+    def _run(self) -> _T:
         """Make the call on the worker thread. The task's cancellation ends the call's waits."""
-        try:
-            with cancel_on(self.cancelled):
-                self._values.append(self._call())
-        except BaseException as error:
-            self.error = error
-        finally:
-            self.ended = True
+        with cancel_on(self._cancelled):
+            return self._call()
 
-    def _call(self) -> _T:
-        with suppress(Exception):
-            self._asked = self._asking()
-        if self._asked is not None:
-            return self._asked.apply(self._provider, self.repo)
-        # An argument is wrong. The provider raises the error itself, with its own attributes and events.
-        result: _T = getattr(self._provider, self.operation)(self.repo, **cast(Any, self._asking).keywords)
-        return result
+    def _refuse(self) -> _T:
+        raise ProviderUnavailableError("no thread can be started; nothing was sent") from None
 
-    def record(self) -> dict[str, Any]:
-        """Return the intent's fields that the mutation provides; empty if an argument was wrong."""
-        return {} if self._asked is None else self._asked.record()
+    def withdraw(self) -> bool:
+        """End the call's waits. Return True if the call was still queued: it will never start."""
+        self._cancelled.set()
+        return self.future.cancel()
 
-    async def watch(self) -> None:
-        """Run on the event loop. When the task is cancelled, end the call's waits and start the grace period."""
-        try:
-            await anyio.sleep_forever()
-        except anyio.get_cancelled_exc_class():
-            if not self.ended:
-                self.cancelled.set()
-                self.shield.deadline = anyio.current_time() + self._grace
-            raise
+    async def outlast(self, seconds: float) -> None:
+        """Wait up to ``seconds`` for the call to end. A further cancellation does not end the wait."""
+        deadline = anyio.current_time() + seconds
+        while not self.future.done() and anyio.current_time() < deadline:
+            try:
+                with anyio.CancelScope(shield=True, deadline=deadline):
+                    await self.ended.wait()
+            except GeneratorExit:
+                raise
+            except BaseException:  # noqa: S112 - a further cancellation; the first one is raised at the end
+                continue
 
-    def result(self) -> _T:
-        """Return the call's result, or raise its error."""
-        if self.error is not None:
-            raise self.error
-        return self._values[0]
+
+def _waker(event: anyio.Event) -> Callable[[], None]:
+    """Return a function that sets ``event`` from any thread. It does nothing when the event loop has ended."""
+    schedule: Callable[[Callable[[], None]], Any]
+    if anyio.get_cancelled_exc_class() is asyncio.CancelledError:
+        schedule = asyncio.get_running_loop().call_soon_threadsafe
+    else:
+        import trio
+
+        schedule = trio.lowlevel.current_trio_token().run_sync_soon
+
+    def wake() -> None:
+        with suppress(RuntimeError):
+            schedule(event.set)
+
+    return wake

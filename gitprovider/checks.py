@@ -11,10 +11,11 @@ from enum import Enum
 from typing import Any, NoReturn, TypeVar
 
 from gitprovider.errors import InvalidRequestError
-from gitprovider.redact import printable, redact
+from gitprovider.redact import HOST_TEXT, MASK, printable, redact
 
-_SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+# Patterns are strings: re compiles each one when it is first used, and caches it.
+_SHA = r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z"
+_CONTROL = r"[\x00-\x1f\x7f-\x9f\u2028\u2029]"
 _MAX_NAME = 244  # Git's limit is the file system's 255 bytes, minus ".lock" and the hosts' prefixes.
 _E = TypeVar("_E", bound=Enum)
 
@@ -24,26 +25,41 @@ def refuse(argument: str, problem: str) -> NoReturn:
     raise InvalidRequestError(f"{argument}: {problem}", argument=argument)
 
 
-def _shown(value: object) -> str:
-    return repr(printable(redact(str(value)), 80))
+def _shown(value: str) -> str:
+    return repr(printable(redact(value[:HOST_TEXT]), 80))
+
+
+def shown_repo(value: object) -> str:
+    """Return a path as errors, events and intents may keep it: unchanged if it passes its check, otherwise redacted.
+
+    A path may be a clone URL by mistake. Everything before its last ``@`` may then be a password.
+    """
+    try:
+        return check_repo_path(value)
+    except InvalidRequestError:
+        if not isinstance(value, str):
+            return ""
+    _, at, after = value[:HOST_TEXT].rpartition("@")
+    return printable(redact(f"{MASK}@{after}" if at else after), 200)
 
 
 def check_text(argument: str, value: Any, *, empty: bool = True, multiline: bool = False, limit: int = 65536) -> str:
     """Check a str: UTF-8 can encode it, and it has at most ``limit`` characters and no control characters."""
     if not isinstance(value, str):
         refuse(argument, f"must be a str, not {type(value).__name__}")
-    if not empty and not value.strip():
+    text: str = str.__str__(value)  # a subclass may have methods of its own
+    if not empty and not text.strip():
         refuse(argument, "must not be empty")
-    if len(value) > limit:
-        refuse(argument, f"has {len(value)} characters; at most {limit} are allowed")
+    if len(text) > limit:
+        refuse(argument, f"has {len(text)} characters; at most {limit} are allowed")
     try:
-        value.encode()
+        text.encode()
     except UnicodeEncodeError:
         refuse(argument, "contains a lone surrogate, which UTF-8 cannot encode")
-    banned = _CONTROL.search(re.sub(r"[\t\r\n\u2028\u2029]", "", value) if multiline else value)
+    banned = re.search(_CONTROL, re.sub(r"[\t\r\n\u2028\u2029]", "", text) if multiline else text)
     if banned:
         refuse(argument, f"contains the control character {banned.group()!r}")
-    return value
+    return text
 
 
 def check_bool(argument: str, value: Any) -> bool:
@@ -58,7 +74,9 @@ def check_int(argument: str, value: Any, *, least: int, most: int = 2**63 - 1) -
     if isinstance(value, bool) or not isinstance(value, int):
         refuse(argument, f"must be an int, not {type(value).__name__}")
     if not least <= value <= most:
-        refuse(argument, f"is {value}; it must be from {least} to {most}")
+        # Python refuses to write an int of thousands of digits.
+        shown = f"is {value}" if abs(value) < 2**64 else "is out of range"
+        refuse(argument, f"{shown}; it must be from {least} to {most}")
     return value
 
 
@@ -66,13 +84,19 @@ def check_seconds(argument: str, value: Any, *, zero: bool = True) -> float:
     """Check a finite number of seconds that is not negative. Zero is refused if ``zero`` is False."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         refuse(argument, f"must be a number of seconds, not {type(value).__name__}")
-    if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
-        refuse(argument, f"is {value}; it must be a finite number of seconds {'>= 0' if zero else '> 0'}")
-    return float(value)
+    try:
+        seconds = float(value)
+    except OverflowError:
+        seconds = math.inf
+    if not math.isfinite(seconds) or seconds < 0 or (seconds == 0 and not zero):
+        refuse(argument, f"is {seconds}; it must be a finite number of seconds {'>= 0' if zero else '> 0'}")
+    return seconds
 
 
 def check_enum(argument: str, value: Any, kind: type[_E]) -> _E:
     """Check a member of ``kind`` or its value, and return the member."""
+    if not isinstance(value, str):
+        refuse(argument, f"must be a {kind.__name__} or its value, not {type(value).__name__}")
     try:
         return kind(value)
     except ValueError:
@@ -82,8 +106,10 @@ def check_enum(argument: str, value: Any, kind: type[_E]) -> _E:
 def check_repo_path(value: Any, argument: str = "repo") -> str:
     """Check a full path as the host shows it: ``acme/widgets``, on GitLab also ``acme/platform/widgets``."""
     path = check_text(argument, value, empty=False, limit=1000)
-    if "://" in path or re.match(r"[^/\s]+@[^/\s]+:", path):
+    if "://" in path or re.match(r"[^/\s@]+@[^/\s:]+:", path):
         refuse(argument, "is a URL; give only the full path, such as acme/widgets")
+    if "@" in path:  # everything before it may be a password
+        refuse(argument, "contains an @, which no path has; give the full path alone, such as acme/widgets")
     if path.startswith("/") or path.endswith("/"):
         refuse(argument, f"is {_shown(path)}; it must not begin or end with a slash")
     parts = path.split("/")
@@ -105,14 +131,14 @@ def check_repo_path(value: Any, argument: str = "repo") -> str:
 def check_sha(argument: str, value: Any) -> str:
     """Check a full commit sha, which has 40 or 64 hexadecimal digits, and return it in lower case."""
     text = check_text(argument, value)
-    if not _SHA.match(text.lower()):
+    if not re.match(_SHA, text.lower()):
         refuse(argument, f"is {_shown(text)}; a full sha has 40 or 64 hexadecimal digits")
     return text.lower()
 
 
 def is_sha(value: str) -> bool:
     """Report whether ``value`` has the form of a full commit sha."""
-    return bool(_SHA.match(value.lower()))
+    return bool(re.match(_SHA, value.lower()))
 
 
 def check_branch(argument: str, value: Any) -> str:

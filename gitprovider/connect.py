@@ -13,29 +13,28 @@ A host's SDK is loaded when a provider for that host is built.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from importlib import import_module
-from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gitprovider._core.operation import cleared_frames
 from gitprovider._core.provider import Provider
 from gitprovider._core.urls import RepoUrl, Server, parse_repo_url, parse_server
 from gitprovider.checks import check_repo_path, check_text, refuse
-from gitprovider.errors import AuthenticationError, GitProviderError, InvalidRequestError, NotFoundError
-from gitprovider.events import Hook
+from gitprovider.errors import AuthenticationError, InvalidRequestError, NotFoundError
 from gitprovider.retry import RetryOptions
 
-__all__ = ["Provider", "RepoUrl", "connect", "connect_repo", "parse_repo_url"]
+if TYPE_CHECKING:
+    from pathlib import Path
 
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
+    from gitprovider.events import Hook
+
+__all__ = ["Provider", "RepoUrl", "connect", "connect_repo", "parse_repo_url"]
 
 PROVIDERS = ("local", "github", "gitlab")
 
 
-@dataclass(frozen=True, slots=True)
-class _Host:
+class _Host(NamedTuple):
     """How to build a provider for one kind of host.
 
     Attributes:
@@ -102,10 +101,7 @@ def connect(
         InvalidRequestError: an argument or a variable is wrong or missing, or a package is not installed.
         AuthenticationError: no token is given, and no token in the environment is bound to this host.
     """
-    host = _HOSTS.get(name) if isinstance(name, str) else None
-    if host is None:
-        refuse("name", f"is {name!r}; allowed are {', '.join(PROVIDERS)}")
-    given = {
+    options = {
         "timeout": timeout,
         "verify": verify,
         "retry": retry,
@@ -114,24 +110,11 @@ def connect(
         "settle": settle,
         "on_event": on_event,
     }
-    options = {option: value for option, value in given.items() if value is not None}
-    for option in options:
-        if option not in host.options:
-            refuse(option, f"is an option that {name} does not have")
-    if name == "local":
-        for argument, value in (("url", url), ("token", token)):
-            if value is not None:
-                refuse(argument, "is for github and gitlab; the local forge takes root")
-        provider: Provider = _load(name)(_root(root, environ), **options)
-        return provider
-    if root is not None:
-        refuse("root", f"is for the local forge; {name} takes url")
-    found = _attempt(_destination, name, url, [token], environ)
-    # From here on, no frame of a traceback refers to the token or to the environment, which may contain other tokens.
-    token = environ = None
-    if isinstance(found, GitProviderError):
-        raise found
-    return _remote(*found, options)
+    try:
+        with cleared_frames():
+            return _connect(name, root, url, token, environ, options)
+    finally:  # this frame is the one of a traceback that is not cleared
+        del url, token, environ
 
 
 def connect_repo(
@@ -163,52 +146,64 @@ def connect_repo(
         InvalidRequestError: the URL is wrong, or its host is not known.
         AuthenticationError: no token in the environment is bound to this host.
     """
+    options = {"timeout": timeout, "verify": verify, "retry": retry, "allow_http": allow_http, "on_event": on_event}
+    try:
+        with cleared_frames():
+            return _connect_repo(url, {} if hosts is None else hosts, environ, options)
+    finally:
+        del url, hosts, environ
+
+
+def _connect(
+    name: str,
+    root: str | os.PathLike[str] | None,
+    url: str | None,
+    token: str | None,
+    environ: Mapping[str, str] | None,
+    given: Mapping[str, Any],
+) -> Provider:
+    host = _HOSTS.get(check_text("name", name))
+    if host is None:
+        refuse("name", f"is {name!r}; allowed are {', '.join(PROVIDERS)}")
+    options = {option: value for option, value in given.items() if value is not None}
+    for option in options:
+        if option not in host.options:
+            refuse(option, f"is an option that {name} does not have")
+    env = os.environ if environ is None else environ
+    if name == "local":
+        for argument, value in (("url", url), ("token", token)):
+            if value is not None:
+                refuse(argument, "is for github and gitlab; the local forge takes root")
+        provider: Provider = _load(name)(_root(root, env), **options)
+        return provider
+    if root is not None:
+        refuse("root", f"is for the local forge; {name} takes url")
+    server = _server(host, url, env)
+    if token is None:
+        token = _token(host, server, env, named=url is not None)
+    return _remote(name, server, check_text("token", token, empty=False), options)
+
+
+def _connect_repo(
+    url: str, hosts: Mapping[str, str], environ: Mapping[str, str] | None, given: Mapping[str, Any]
+) -> tuple[Provider, str]:
     place = parse_repo_url(url)
     if place.scheme == "file":
         root, path = _forge_of(place.path)
-        return connect("local", root=root, timeout=timeout, on_event=on_event), path
-    given = {"timeout": timeout, "verify": verify, "retry": retry, "allow_http": allow_http, "on_event": on_event}
-    options = {option: value for option, value in given.items() if value is not None}
-    found = _attempt(_recognised, place, hosts or {}, environ)
-    environ = None
-    if isinstance(found, GitProviderError):
-        raise found
-    name, server, token, path = found
-    return _remote(name, server, token, options), path
+        return connect("local", root=root, timeout=given["timeout"], on_event=given["on_event"]), path
+    name, server, token, path = _recognised(place, hosts, os.environ if environ is None else environ)
+    return _remote(name, server, token, {option: value for option, value in given.items() if value is not None}), path
 
 
-def _attempt(decide: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T | GitProviderError:
-    """Return the result of ``decide``, or the error that it raises without the frames that refer to the environment."""
-    try:
-        return decide(*args, **kwargs)
-    except GitProviderError as exc:
-        return exc.with_traceback(None)
-
-
-def _destination(
-    name: str, url: str | None, given: list[str | None], environ: Mapping[str, str] | None
-) -> tuple[str, Server, list[str]]:
-    """Return the host's kind, its address, and its token in a list, which the constructor's call empties."""
-    env = os.environ if environ is None else environ
-    host, token = _HOSTS[name], given.pop()
-    server = _server(host, url, env)
-    if token is None:
-        return name, server, [_token(host, server, env, named=url is not None)]
-    return name, server, [check_text("token", token, empty=False)]
-
-
-def _recognised(
-    place: RepoUrl, hosts: Mapping[str, str], environ: Mapping[str, str] | None
-) -> tuple[str, Server, list[str], str]:
-    """Return the kind and address of the repository's host, its token in a list, and the repository's path there."""
-    env = os.environ if environ is None else environ
+def _recognised(place: RepoUrl, hosts: Mapping[str, str], env: Mapping[str, str]) -> tuple[str, Server, str, str]:
+    """Return the kind and address of the repository's host, its token, and the repository's path there."""
     for name, server in _known_hosts(hosts, env):
         if server.key != place.server.key or not f"/{place.path}".startswith(f"{server.base}/"):
             continue
         path = check_repo_path(f"/{place.path}".removeprefix(f"{server.base}/"), "url")
         if name == "github" and path.count("/") != 1:
             refuse("url", "has more parts than an owner and a repository, which is all that a GitHub path has")
-        return name, server, [_token(_HOSTS[name], server, env, named=False)], path
+        return name, server, _token(_HOSTS[name], server, env, named=False), path
     raise InvalidRequestError(
         f"url: is on {place.server.netloc}, which is not a known host",
         argument="url",
@@ -219,8 +214,10 @@ def _recognised(
 def _known_hosts(hosts: Mapping[str, str], env: Mapping[str, str]) -> Iterator[tuple[str, Server]]:
     """Yield every known host, those with the longest base path first. A host below a path comes before its parent."""
     known = []
+    if not isinstance(hosts, Mapping):
+        refuse("hosts", f"must be a mapping, not {type(hosts).__name__}")
     for written, name in hosts.items():
-        if name not in ("github", "gitlab"):
+        if check_text("hosts", name) not in ("github", "gitlab"):
             refuse("hosts", f"says that a host is {name!r}; allowed are github, gitlab")
         known.append((name, parse_server("hosts", written)))
     for name in ("github", "gitlab"):
@@ -275,12 +272,12 @@ def _no_token_hint(host: _Host, server: Server, bound: Server, env: Mapping[str,
     return "; ".join([*bindings, f"{advice} (or pass token= in Python)"])
 
 
-def _remote(name: str, server: Server, token: list[str], options: Mapping[str, Any]) -> Provider:
+def _remote(name: str, server: Server, token: str, options: Mapping[str, Any]) -> Provider:
     provider: Provider
     if name == "github":
-        provider = _load(name)(token.pop(), base_url=server.url, **options)
+        provider = _load(name)(token, base_url=server.url, **options)
     else:
-        provider = _load(name)(server.url, private_token=token.pop(), **options)
+        provider = _load(name)(server.url, private_token=token, **options)
     return provider
 
 
@@ -296,8 +293,7 @@ def _load(name: str, what: str | None = None) -> Any:
         ) from None
 
 
-def _root(root: str | os.PathLike[str] | None, environ: Mapping[str, str] | None) -> str:
-    env = os.environ if environ is None else environ
+def _root(root: str | os.PathLike[str] | None, env: Mapping[str, str]) -> str:
     value = root if root is not None else env.get("GITPROVIDER_ROOT") or None
     if value is None:
         refuse("root", "is missing: give the folder of the local forge, or set GITPROVIDER_ROOT")
@@ -308,6 +304,8 @@ def _root(root: str | os.PathLike[str] | None, environ: Mapping[str, str] | None
 
 def _forge_of(directory: str) -> tuple[Path, str]:
     """Return the root of the local forge that has the repository in ``directory``, and the repository's path there."""
+    from pathlib import Path  # not at the top: it is slow to import
+
     # Git accepts a bare repository's path with and without .git.
     place = Path(directory)
     whole = place if place.exists() else place.with_name(f"{place.name}.git")

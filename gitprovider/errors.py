@@ -26,6 +26,7 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from gitprovider.intent import Intent
+from gitprovider.redact import readable
 
 
 class Outcome(StrEnum):
@@ -88,6 +89,15 @@ class GitProviderError(Exception):
 
     transient_by_nature: ClassVar[bool] = False
 
+    # What repr and str show of an error whose constructor has not run to its end, as a debugger may see it.
+    message: str = ""
+    provider: str | None = None
+    operation: str | None = None
+    repo: str | None = None
+    status: int | None = None
+    attempts: int = 1
+    outcome: Outcome = Outcome.NOT_APPLIED
+
     def __init__(
         self,
         message: str,
@@ -107,20 +117,21 @@ class GitProviderError(Exception):
         intent: Intent | None = None,
         code: str | None = None,
     ) -> None:
+        message = readable(message)
         super().__init__(message)
         self.message = message
         self.provider = provider
         self.operation = operation
         self.repo = repo
         self.status = status
-        self.request_id = request_id
+        self.request_id = None if request_id is None else readable(request_id)
         self.attempts = attempts
         self.retry_after = retry_after
         self.outcome = outcome
         self.completed = completed
         self.failed_step = failed_step
         self.transient = self.transient_by_nature if transient is None else transient
-        self.hint = hint
+        self.hint = None if hint is None else readable(hint)
         self.intent = intent
         self.code = code
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Self
 
 
@@ -81,37 +81,83 @@ class Intent:
         Raises:
             ValueError: a field is missing, unknown or of another type.
         """
-        names = {f.name for f in fields(cls)}
-        if unknown := sorted(set(record) - names):
-            raise ValueError(f"not an intent: unknown field {unknown[0]!r}")
+        if not isinstance(record, Mapping) or not all(isinstance(name, str) for name in record):
+            raise ValueError("not an intent: it must be a JSON object")
+        if unknown := sorted(set(record) - {f.name for f in fields(cls)}):
+            raise ValueError(f"not an intent: unknown field {unknown[0][:80]!r}")
         if missing := [k for k in ("operation", "provider", "repo") if not isinstance(record.get(k), str)]:
             raise ValueError(f"not an intent: {missing[0]!r} must be a string")
         values = dict(record)
-        try:
-            for name, kinds in _KINDS.items():
-                if values.get(name) is not None and not isinstance(values[name], kinds):
-                    raise ValueError(f"{name!r} must be {kinds[0].__name__}")
-            for name in ("sent_at", "lost_at"):
-                if values.get(name) is not None:
-                    values[name] = datetime.fromisoformat(values[name])
-                    if values[name].tzinfo is None:
-                        raise ValueError(f"{name} lacks a time zone")
-            for name in ("steps", "labels", "reviewers"):
-                values[name] = tuple(str(v) for v in values.get(name) or ())
-            files = values.get("files") or {}
-            values["pointers"] = dict(values.get("pointers") or {})
-            values["files"] = {path: None if entry is None else (entry[0], entry[1]) for path, entry in files.items()}
-        except (TypeError, AttributeError, IndexError, ValueError) as exc:
-            raise ValueError(f"not an intent: {exc}") from exc
+        for name, (kind, is_kind) in _KINDS.items():
+            if values.get(name) is not None and not is_kind(values[name]):
+                raise ValueError(f"not an intent: {name!r} must be {kind}")
+        for name in ("sent_at", "lost_at"):
+            if values.get(name) is not None:
+                values[name] = _time(name, values[name])
+        for name in ("steps", "labels", "reviewers"):
+            values[name] = tuple(values.get(name) or ())
+        files = values.get("files") or {}
+        values["files"] = {path: None if entry is None else (entry[0], entry[1]) for path, entry in files.items()}
+        values["pointers"] = dict(values.get("pointers") or {})
         return cls(**values)
 
 
-# The types of the fields that are present and not null. from_json itself checks times and files.
-_KINDS: Mapping[str, tuple[type, ...]] = {
-    **dict.fromkeys(("branch", "base_sha", "commit_sha", "message", "source_sha", "visibility", "description"), (str,)),
-    **dict.fromkeys(("head_sha", "method", "source_branch", "target_branch", "title"), (str,)),
-    **dict.fromkeys(("steps", "labels", "reviewers"), (list, tuple)),
-    **dict.fromkeys(("rules", "previous_rules", "files", "pointers"), (dict,)),
-    **dict.fromkeys(("auto_init", "delete_source_branch", "draft"), (bool,)),
-    "number": (int,),
+def _time(name: str, text: str) -> datetime:
+    try:
+        time = datetime.fromisoformat(text)
+        if time.tzinfo is None:
+            raise ValueError("it lacks a time zone")
+        if not 1970 <= time.astimezone(UTC).year < 9000:  # at the ends of the calendar, adding seconds overflows
+            raise ValueError("it is not the time of a request")
+    except (ValueError, OverflowError) as exc:
+        raise ValueError(f"not an intent: {name!r}: {str(exc)[:200]}") from None
+    return time
+
+
+def _is_str(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _is_bool(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
+
+
+def _is_strs(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
+
+
+def _is_rules(value: object) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(name, str) and (item is None or _is_bool(item) or _is_int(item) or _is_str(item) or _is_strs(item))
+        for name, item in value.items()
+    )
+
+
+def _is_pointers(value: object) -> bool:
+    return isinstance(value, dict) and all(_is_str(path) and _is_str(sha) for path, sha in value.items())
+
+
+def _is_files(value: object) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(path, str)
+        and (entry is None or (isinstance(entry, list | tuple) and len(entry) == 2 and _is_strs(entry)))
+        for path, entry in value.items()
+    )
+
+
+# What a field that is present and not null must be.
+_KINDS: Mapping[str, tuple[str, Callable[[object], bool]]] = {
+    **dict.fromkeys(("branch", "base_sha", "commit_sha", "message", "source_sha", "visibility"), ("a str", _is_str)),
+    **dict.fromkeys(("description", "head_sha", "method", "source_branch", "target_branch"), ("a str", _is_str)),
+    **dict.fromkeys(("title", "sent_at", "lost_at"), ("a str", _is_str)),
+    **dict.fromkeys(("steps", "labels", "reviewers"), ("a list of str", _is_strs)),
+    **dict.fromkeys(("rules", "previous_rules"), ("an object of plain values", _is_rules)),
+    **dict.fromkeys(("auto_init", "delete_source_branch", "draft"), ("a bool", _is_bool)),
+    "files": ("an object of a sha and a mode per path", _is_files),
+    "pointers": ("an object of str", _is_pointers),
+    "number": ("an int", _is_int),
 }

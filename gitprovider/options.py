@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
+from gitprovider.checks import check_text
 from gitprovider.errors import InvalidRequestError, UnsupportedOptionError
 from gitprovider.models import BranchProtection, Visibility
 
@@ -15,8 +15,7 @@ Host = Literal["github", "github-enterprise", "gitlab", "gitlab-self-managed", "
 _FAMILY: Mapping[Host, Host] = {"github-enterprise": "github", "gitlab-self-managed": "gitlab"}
 
 
-@dataclass(frozen=True, slots=True)
-class Support:
+class Support(NamedTuple):
     """Whether a host honours an option. If not, ``reason`` says why and what to do instead."""
 
     honoured: bool
@@ -80,7 +79,7 @@ def support(option: str, host: Host) -> Support:
     Raises:
         InvalidRequestError: the option does not exist.
     """
-    row = OPTIONS.get(option)
+    row = OPTIONS.get(check_text("option", option))
     if row is None:
         raise InvalidRequestError(
             f"option: {option!r} is not an option; see gitprovider.options.OPTIONS", argument="option"

@@ -10,7 +10,10 @@ import re
 from collections.abc import Iterable
 
 MASK = "***"
+HOST_TEXT = 4096  # characters of a host's text that are looked at; people see 500 of them
 
+# Every expression here is linear: a repetition without a bound starts after a literal, and a match takes all of it.
+#
 # The hosts' documented token formats:
 # https://docs.github.com/en/authentication/keeping-your-account-and-data-secure/about-authentication-to-github#githubs-token-formats
 # https://docs.gitlab.com/security/tokens/#token-prefixes
@@ -20,49 +23,88 @@ _TOKEN_SHAPES = re.compile(
     r"|github_pat_[A-Za-z0-9_]{16,}"
     r"|v1\.[0-9a-f]{40}"
     r"|gl(?:pat|oas|dt|rt|rtr|cbt|ptt|ft|imt|agent|wt|soat|ffct)-[A-Za-z0-9_.\-]{8,}"
+    r"|eyJ[A-Za-z0-9_.\-]{26,}"  # a JSON web token
     r")"
 )
-_JWT = re.compile(r"(?<![A-Za-z0-9])eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]{8,}")
-_USERINFO = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]*://)[^\s/?#@'\"<>]+(?:@[^\s/?#@'\"<>]+)*@")
+_USERINFO = re.compile(r"(?<=://)[^\s/?#'\"<>]+@")
 _QUERY_SECRET = re.compile(
     r"(?P<key>[?&](?:access_token|private_token|job_token|client_secret|token|password|sig)=)[^&\s'\"<>]+",
     re.IGNORECASE,
 )
 _HEADER_SECRET = re.compile(
-    r"(?P<key>\b(?:authorization|private-token|job-token)\b['\"]?\s*[:=]\s*['\"]?)(?:(?:bearer|token|basic)\s+)?[^\s,'\"}]+",
+    r"(?P<key>(?:authorization|private-token|job-token)\b['\"]?\s{0,9}[:=]\s{0,9}['\"]?)"
+    r"(?:(?:bearer|token|basic)\s{1,9})?[^\s,'\"}]+",
     re.IGNORECASE,
 )
-_PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
+_PRIVATE_KEY = re.compile(
+    r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\Z)", re.DOTALL
+)
+_NAMED = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}  # in HTML and XML
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """Return ``text`` with every secret replaced by ``***``.
 
-    It replaces the given ``secrets`` (plain and percent-encoded), credentials in URLs, tokens in the formats of GitHub
-    and GitLab, JSON web tokens, private keys, and the values of authorization headers and token parameters.
+    It replaces the given ``secrets`` (plain, percent-encoded, escaped as in JSON and HTML, and inside base64),
+    credentials in URLs, tokens in the formats of GitHub and GitLab, JSON web tokens, private keys, and the values of
+    authorization headers and token parameters. Its time is linear in the length of the text.
     """
     for secret in secrets:
         # A secret of fewer characters would mask ordinary words. No host issues one.
         if len(secret) >= 4:
-            text = text.replace(secret, MASK).replace(_percent_encoded(secret), MASK)
+            text = re.sub(_spellings(secret), MASK, text)
     text = _PRIVATE_KEY.sub(MASK, text)
-    text = _USERINFO.sub(rf"\g<scheme>{MASK}@", text)
+    text = _USERINFO.sub(f"{MASK}@", text)
     text = _QUERY_SECRET.sub(rf"\g<key>{MASK}", text)
     text = _HEADER_SECRET.sub(rf"\g<key>{MASK}", text)
-    text = _TOKEN_SHAPES.sub(MASK, text)
-    return _JWT.sub(MASK, text)
+    return _TOKEN_SHAPES.sub(MASK, text)
 
 
-def _percent_encoded(text: str) -> str:
-    from urllib.parse import quote  # not at the top: it is a tenth of the package's import time
+def _spellings(secret: str) -> str:
+    """Return an expression for every spelling of ``secret`` in a response of a host or a text of an SDK."""
+    found = ["".join(map(_spelling, secret))]
+    if len(secret) >= 8:
+        from base64 import b64encode
 
-    return quote(text, safe="")
+        # Base64 of "user:secret" spells the secret in one of three ways, by its distance from the start. The part that
+        # does not depend on the neighbours is found. The credential is masked from there to its end.
+        for before in range(3):
+            data = bytes(before) + secret.encode()
+            core = b64encode(data)[-(-before * 4 // 3) : len(data) * 4 // 3].decode()
+            core = core.replace("+", "(?:[+-]|%2[bB])").replace("/", "(?:[/_]|%2[fF])")
+            found.append(f"[A-Za-z0-9+/_-]?{core}[A-Za-z0-9+/=_%-]*")
+    return "|".join(found)
+
+
+def _spelling(character: str) -> str:
+    """Return an expression for a character: plain, percent-encoded, and escaped as in JSON and HTML, or repeatedly."""
+    percent = "".join(f"%(?:25){{0,4}}{_hex(byte, 2)}" for byte in character.encode())
+    names = [f"#0{{0,6}}{ord(character)}", f"#[xX]0{{0,6}}{_hex(ord(character), 1)}"]
+    if character in _NAMED:
+        names.append(_NAMED[character])
+    plain = re.escape(character)
+    escaped = rf"\\{{1,8}}(?:{plain}|u{_hex(ord(character), 4)})"
+    return rf"(?:{plain}|{percent}|{escaped}|&(?:amp;){{0,4}}(?:{'|'.join(names)});)"
+
+
+def _hex(number: int, digits: int) -> str:
+    return "".join(f"[{d}{d.upper()}]" if d.isalpha() else d for d in f"{number:0{digits}x}")
 
 
 def printable(text: str, limit: int = 500) -> str:
     """Return ``text`` as one readable line of at most ``limit`` characters. Control characters become spaces."""
     line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def readable(text: str, secrets: Iterable[str] = ()) -> str:
+    """Return ``text``, which may come from anywhere, redacted and as one readable line.
+
+    A longer text is cut first. The word at the cut, which may be half a secret, is dropped.
+    """
+    if len(text) > HOST_TEXT:
+        text = text[:HOST_TEXT].rpartition(" ")[0] or text[:HOST_TEXT]
+    return printable(redact(text, secrets))
 
 
 class Redactor:
@@ -75,7 +117,7 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         """Return ``text`` redacted, as one readable line."""
-        return printable(self.whole(text))
+        return readable(text, self._secrets)
 
     def whole(self, text: str) -> str:
         """Return ``text`` redacted, at its full length and with its line breaks."""

@@ -21,8 +21,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from traceback import clear_frames
 from typing import Any, Self
 
+from gitprovider.checks import shown_repo
 from gitprovider.errors import GitProviderError, Outcome, Step, UnexpectedResponseError
 from gitprovider.events import Hook, OperationEvent, emit
 from gitprovider.intent import Intent
@@ -59,14 +61,14 @@ class Operation:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.name = name
-        self.repo = repo
+        self.repo = shown_repo(repo)
         self.provider = provider
         self.host = host
         self.hook = hook
         self.clock = clock
         self.step = name
         self.completed: tuple[Step, ...] = ()
-        self.intent = Intent(operation=name, provider=provider, repo=repo) if mutation else None
+        self.intent = Intent(operation=name, provider=provider, repo=self.repo) if mutation else None
         self.requests = 0
         self.attempt = 1
         self._translate = translate
@@ -221,11 +223,37 @@ def _detach_context(exc: BaseException, handled: BaseException | None) -> None:
             link.__context__ = None
 
 
+@contextmanager
+def cleared_frames() -> Iterator[None]:
+    """Clear the local variables of every frame that an exception passed through inside the block.
+
+    Frames of an SDK hold the Authorization header, and contextlib's hold the traceback that leads to them. File names
+    and line numbers are kept. Exceptions that the caller was handling before are left alone.
+    """
+    handled = sys.exception()
+    try:
+        yield
+    except BaseException as exc:
+        theirs = set() if handled is None else {id(link) for link in chain(handled)}
+        for link in chain(exc):
+            if id(link) in theirs:
+                continue
+            clear_frames(link.__traceback__)
+            if link is not exc:
+                link.__traceback__ = None
+            _drop_requests(link)
+        raise
+
+
 def strip_exception(exc: BaseException) -> BaseException:
     """Remove tracebacks, requests and responses from ``exc`` and its whole chain, and return ``exc``."""
     for link in chain(exc):
         link.__traceback__ = None
-        for attribute in ("request", "response", "pool", "conn"):
-            if attribute in vars(link):  # hasattr would trigger the warnings of urllib3's deprecated properties
-                vars(link)[attribute] = None
+        _drop_requests(link)
     return exc
+
+
+def _drop_requests(link: BaseException) -> None:
+    for attribute in ("request", "response", "pool", "conn"):
+        if attribute in vars(link):  # hasattr would trigger the warnings of urllib3's deprecated properties
+            vars(link)[attribute] = None

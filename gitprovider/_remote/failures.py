@@ -28,7 +28,7 @@ from gitprovider.errors import (
 _PROXY_VARIABLES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
 _BUNDLE_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
 # Messages of errors raised before any byte of the request is sent: by Python's ssl, and by urllib3 for a host name.
-_UNVERIFIED = r"certificate verify failed|hostname mismatch|hostname '.*' doesn't match"
+_UNVERIFIED = r"certificate verify failed|hostname mismatch|hostname '.{0,300}' doesn't match"
 # Reasons that another bundle of certificate authorities can fix.
 _UNKNOWN_ISSUER = r"issuer certificate|self[- ]signed|unable to verify the first certificate"
 # Messages of requests and Python's ssl for a bundle that cannot be read.

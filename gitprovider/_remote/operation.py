@@ -46,6 +46,12 @@ class RemoteOperation(Operation, Generic[_C]):
         self._denied_write = denied_write
         self._seen = False  # whether the repository was read, or written to, in this operation
 
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
+        super().__exit__(kind, error, traceback)
+        # Frames of a traceback refer to the operation. From here on it leads to no credential.
+        del self.client, self._redact
+        self.refusal = None
+
     @contextmanager
     def before(self, step: str) -> Iterator[None]:
         """A step that changes nothing a user of the host can see. It refreshes the credential if needed."""
@@ -78,9 +84,10 @@ class RemoteOperation(Operation, Generic[_C]):
         if isinstance(carrier, StatusError | BodyError) and carrier.__cause__ is not None:
             error.__cause__ = carrier.__cause__  # the SDK's own error
         # All redaction of errors happens here: errors of a table and errors that a provider raises itself.
-        error.message = self._redact(error.message)
+        for name in ("message", "hint", "request_id", "repo", "moved_to"):
+            if isinstance(text := getattr(error, name, None), str):
+                setattr(error, name, self._redact(text))
         error.args = (error.message,)
-        error.hint = None if error.hint is None else self._redact(error.hint)
         _scrub(exc, self._redact)
         return error
 
@@ -181,7 +188,7 @@ class RemoteOperation(Operation, Generic[_C]):
             attempt=self.attempt,
             duration=duration,
             rate_limit_remaining=int(left) if left and left.isdecimal() and len(left) < 15 else None,
-            request_id=response.request_id if response else None,
+            request_id=self._redact(response.request_id) if response and response.request_id else None,
         )
 
 

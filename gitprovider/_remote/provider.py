@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from gitprovider import checks
+from gitprovider._core.operation import cleared_frames
 from gitprovider._core.provider import Provider
 from gitprovider._remote.client_pool import ClientPool
 from gitprovider._remote.operation import RemoteOperation
@@ -79,6 +80,7 @@ class RemoteProvider(Provider, Generic[_C]):
     @contextmanager
     def _operation(self, name: str, repo: str, *, mutation: bool = False) -> Iterator[RemoteOperation[_C]]:
         with (
+            cleared_frames(),
             self._pool.client() as client,
             RemoteOperation(
                 name,

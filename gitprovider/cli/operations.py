@@ -243,7 +243,7 @@ def parse_author(text: str | None) -> Author | None:
     """Parse ``NAME <EMAIL>`` into an Author. Return None for None."""
     if text is None:
         return None
-    match = re.fullmatch(r"\s*(?P<name>[^<>]+?)\s*<(?P<email>[^<>]+)>\s*", text)
-    if match is None:
+    match = re.fullmatch(r"(?P<name>[^<>]+)<(?P<email>[^<>]+)>", text.strip())
+    if match is None or not match["name"].strip():
         raise click.UsageError(f"--author {text!r} must be 'NAME <EMAIL>'.")
-    return Author(name=match["name"], email=match["email"])
+    return Author(name=match["name"].strip(), email=match["email"])

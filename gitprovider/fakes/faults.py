@@ -59,7 +59,7 @@ def _is_query(body: bytes) -> bool:
         document = json.loads(body)["query"]
     except (ValueError, KeyError, TypeError):
         return False
-    return isinstance(document, str) and not re.search(r"(?:\A|[\s}])mutation\b\s*\w*\s*[({@]", document)
+    return isinstance(document, str) and not re.search(r"(?:\A|[\s}])mutation\b\s{0,99}\w{0,99}\s{0,99}[({@]", document)
 
 
 class RequestLog:

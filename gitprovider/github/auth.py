@@ -64,8 +64,8 @@ class AppInstallation:
         self.app = app
 
     def __repr__(self) -> str:
-        where = f"owner={self.owner!r}" if self.installation_id is None else f"installation_id={self.installation_id}"
-        return f"AppInstallation(app_id={self.app_id!r}, {where})"
+        shown = (f"{name}={getattr(self, name, None)!r}" for name in ("app_id", "installation_id", "owner"))
+        return f"AppInstallation({', '.join(shown)})"
 
     def __reduce__(self) -> str | tuple[object, ...]:
         raise TypeError("an AppInstallation has a private key and cannot be pickled")

@@ -306,7 +306,7 @@ RULES: tuple[ErrorRule, ...] = (
         (422,),
         NotFoundError,
         PULLS,
-        r"PullRequest\.head(?:_sha|_repo)?: (?:invalid|missing)|head .*(?:not found|does not exist)",
+        r"PullRequest\.head(?:_sha|_repo)?: (?:invalid|missing)|head .{0,300}(?:not found|does not exist)",
         error_kwargs=with_hint("no such source branch; a new branch may need a few seconds to become visible"),
     ),
     ErrorRule(
@@ -314,7 +314,7 @@ RULES: tuple[ErrorRule, ...] = (
         (422,),
         NotFoundError,
         PULLS,
-        r"PullRequest\.base(?:_sha)?: (?:invalid|missing)|base .*(?:not found|does not exist)",
+        r"PullRequest\.base(?:_sha)?: (?:invalid|missing)|base .{0,300}(?:not found|does not exist)",
         error_kwargs=with_hint("no such target branch"),
     ),
     ErrorRule(
@@ -356,7 +356,7 @@ RULES: tuple[ErrorRule, ...] = (
         NotMergeableReason.REVIEWS,
         r"approving review|changes have been requested|code owner|other than the last push",
     ),
-    _merge("gh-merge-check", NotMergeableReason.CHECKS, r"status checks?\b.*(?:expected|failing|pending|failed)"),
+    _merge("gh-merge-check", NotMergeableReason.CHECKS, r"status checks?\b.{0,300}(?:expected|failing|pending|failed)"),
     _merge(
         "gh-merge-policy",
         NotMergeableReason.POLICY,
@@ -399,7 +399,7 @@ RULES: tuple[ErrorRule, ...] = (
         "gh-branch-not-found",
         (404,),
         NotFoundError,
-        text=r"Branch .*not found",
+        text=r"Branch .{0,300}not found",
         error_kwargs={"code": "branch-not-found"},
     ),
     ErrorRule(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from gitprovider import checks
 from gitprovider._core.urls import origin
 from gitprovider._remote.json_reader import JsonReader
 from gitprovider._remote.operation import RemoteOperation
@@ -112,7 +113,9 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         del auth  # a traceback would refer to it
         if isinstance(source, str):
             refuse("auth", source)
-        settings = Settings.checked(base_url, timeout=timeout, verify=verify, allow_http=allow_http)
+        settings = Settings.checked(
+            base_url, timeout=timeout, verify=verify, allow_http=checks.check_bool("allow_http", allow_http)
+        )
         self._credential = make_credential(
             source, settings, redactor, retry.clock if isinstance(retry, RetryOptions) else time.monotonic
         )

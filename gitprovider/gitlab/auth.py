@@ -50,7 +50,7 @@ class Credential:
         return {self._kind: self.token}
 
     def __repr__(self) -> str:
-        return f"Credential({self._kind}=***)"
+        return "Credential(***)"
 
     def __reduce__(self) -> str | tuple[object, ...]:
         raise TypeError("a Credential holds a token and cannot be pickled")

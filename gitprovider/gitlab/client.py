@@ -12,6 +12,7 @@ import math
 import os
 from dataclasses import dataclass
 from functools import cache
+from http.cookiejar import DefaultCookiePolicy
 from importlib import metadata
 from typing import Any, BinaryIO
 
@@ -40,6 +41,7 @@ class OneOriginSession(requests.Session):
     def __init__(self, settings: Settings, *, follow_reads: bool = False) -> None:
         super().__init__()
         self.last: requests.Response | None = None
+        self.cookies.set_policy(DefaultCookiePolicy(allowed_domains=()))  # a host's cookies are not kept
         self._origin = origin(settings.url)
         self._timeout = settings.timeout
         self._follow_reads = follow_reads

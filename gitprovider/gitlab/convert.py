@@ -16,7 +16,7 @@ from gitprovider.models import Branch, Commit, PullRequest, PullRequestState, Re
 UNBORN_BRANCH = "main"
 
 # The titles that make a merge request a draft: https://docs.gitlab.com/user/project/merge_requests/drafts/
-_DRAFT = re.compile(r"\s*(?:\[draft\]|\(draft\)|draft:)\s*", re.IGNORECASE)
+_DRAFT = re.compile(r"\s{0,255}(?:\[draft\]|\(draft\)|draft:)\s{0,255}", re.IGNORECASE)
 DRAFT_PREFIX = "Draft: "
 
 # The quick actions for merge requests and for every issuable: https://docs.gitlab.com/user/project/quick_actions/

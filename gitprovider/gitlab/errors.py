@@ -176,7 +176,7 @@ RULES: tuple[ErrorRule, ...] = (
         "gl-push-denied",
         (400, 403),
         PermissionDeniedError,
-        text=r"not allowed to push into this branch|only .* allowed to push|protected branch",
+        text=r"not allowed to push into this branch|only .{0,300} allowed to push|protected branch",
         endpoint=COMMITS,
         error_kwargs=with_hint(
             "the branch is protected against direct commits; commit to another one and open a pull request"
@@ -223,7 +223,7 @@ RULES: tuple[ErrorRule, ...] = (
         (400, 403),
         PermissionDeniedError,
         endpoint=PROJECTS,
-        text=r"namespace.*(is not valid|not allowed)",
+        text=r"namespace.{0,300}(is not valid|not allowed)",
         error_kwargs=with_hint("the namespace exists, and this credential may not create projects in it"),
     ),
     ErrorRule(
@@ -293,7 +293,7 @@ RULES: tuple[ErrorRule, ...] = (
         endpoint=COMMITS,
         text=(
             r"file with this name (already exists|doesn't exist)|has changed since you started editing"
-            r"|file with the name .* already exists"
+            r"|file with the name .{0,300} already exists"
         ),
         error_kwargs=with_hint("the branch moved after its head was read; read it again and decide"),
     ),
@@ -317,7 +317,7 @@ RULES: tuple[ErrorRule, ...] = (
         (400, 404, 422),
         NotFoundError,
         endpoint=MERGE_REQUESTS,
-        text=r"source.branch.*does not exist",
+        text=r"source.branch.{0,300}does not exist",
         error_kwargs={"code": "source-branch-not-found"},
     ),
     ErrorRule(
@@ -325,7 +325,7 @@ RULES: tuple[ErrorRule, ...] = (
         (400, 404, 422),
         NotFoundError,
         endpoint=MERGE_REQUESTS,
-        text=r"target.branch.*does not exist",
+        text=r"target.branch.{0,300}does not exist",
     ),
     # merge_pull_request: the host step reads the reason from the merge request.
     ErrorRule("gl-merge-sha", (409,), HeadMovedError, endpoint=MERGE, text=r"sha does not match"),
@@ -350,7 +350,7 @@ RULES: tuple[ErrorRule, ...] = (
         "gl-locked",
         _REFUSED,
         ConflictError,
-        text=r"\block(ed)?\b.* by|\bis locked\b",
+        text=r"\block(ed)?\b.{0,300} by|\bis locked\b",
         error_kwargs=with_hint("whoever holds the lock must release it, or the change must leave the path alone"),
     ),
     ErrorRule(
@@ -364,14 +364,14 @@ RULES: tuple[ErrorRule, ...] = (
         "gl-quota",
         _REFUSED,
         PermissionDeniedError,
-        text=r"exceed|size limit|storage limit|quota|over .*limit|too (large|big)|larger than|maximum .*size",
+        text=r"exceed|size limit|storage limit|quota|over .{0,99}limit|too (large|big)|larger than|maximum .{0,99}size",
         error_kwargs=with_hint("a quota of the project, the group or the instance is reached; its owner can raise it"),
     ),
     ErrorRule(
         "gl-unsigned",
         _REFUSED,
         PermissionDeniedError,
-        text=r"must be signed|unsigned|not verified|unverified|reject.* (signed|commit)",
+        text=r"must be signed|unsigned|not verified|unverified|reject.{0,300} (signed|commit)",
         error_kwargs=with_hint(
             "a push rule of the project demands it; it can be met with Git, or be changed by a Maintainer"
         ),

@@ -41,7 +41,7 @@ class Forge(Repositories, Commits, Protection, PullRequests):
     """
 
     def __repr__(self) -> str:
-        return f"Forge({str(self.root)!r})"
+        return f"Forge({str(getattr(self, 'root', ''))!r})"
 
 
 def locate(directory: str | os.PathLike[str]) -> tuple[Path, str]:

@@ -81,7 +81,7 @@ class LocalProvider(Provider):
         self._now = now
 
     def __repr__(self) -> str:
-        return f"LocalProvider({str(self.forge.root)!r})"
+        return f"LocalProvider({getattr(self, 'forge', None)!r})"
 
     @contextmanager
     def sdk(self) -> Iterator[Forge]:

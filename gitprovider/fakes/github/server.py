@@ -40,7 +40,7 @@ class FakeGitHub(State):
     combine = staticmethod(one_rule_applies)
 
     def __repr__(self) -> str:
-        return f"FakeGitHub({self.forge!r}, base={self.base!r})"
+        return f"FakeGitHub({getattr(self, 'forge', None)!r})"
 
     def endpoint(self, request: Request) -> str:
         """The route's template, such as ``/repos/{owner}/{repo}``, or ``""`` if no route matches."""
