@@ -444,7 +444,7 @@ def rules(response: Response) -> tuple[ErrorRule, ...]:
     data = response.data
     own = isinstance(data, dict) and ("message" in data or "errors" in data)
     if own and response.status in (404, 410):  # absence takes more proof: a gateway has a message as well
-        own = "documentation_url" in data or "x-github-request-id" in response.headers
+        own = "documentation_url" in data
     return RULES if own else FOREIGN
 
 

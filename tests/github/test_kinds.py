@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from gitprovider import (
     AuthenticationError,
-    BranchProtection,
     ConflictError,
     GitProviderError,
     InvalidRequestError,
@@ -30,8 +32,9 @@ from gitprovider import (
     resolve,
 )
 from gitprovider.fakes.faults import Fault
+from gitprovider.fakes.github.server import App
 from gitprovider.github import AppInstallation
-from tests.github.hub import ABSENT, REPO, Hub
+from tests.github.hub import ABSENT, REPO, Hub, running
 
 DOCS = "https://docs.github.com/rest"
 FILES = [PutFile(path="a", content="a"), PutFile(path="b", content="b"), PutFile(path="c", content="c")]
@@ -72,6 +75,23 @@ EFFECTS = {
 }
 
 
+@pytest.fixture(scope="module")
+def key() -> str:
+    """An App's private key."""
+    made = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    return made.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+    ).decode()
+
+
+@pytest.fixture
+def app_hub(tmp_path: Path) -> Iterator[Hub]:
+    """A host that an App is installed on."""
+    with running(tmp_path / "app-forge", app=App(installations={101: "acme"})) as made:
+        made.given_repo()
+        yield made
+
+
 @pytest.fixture
 def given(hub: Hub) -> Hub:
     """A repository with a pull request, and a branch to open another from."""
@@ -94,16 +114,19 @@ def test_a_4xx_that_the_application_did_not_write_is_no_verdict(
     """A page of a gateway would be taken for a refusal, and the caller told that nothing changed."""
     if status in (400, 422) and b'"message"' in body:
         pytest.skip("at other statuses than 404 a message is taken for the application's")
+    if status == 422 and operation == "merge_pull_request":
+        pytest.skip("a refused merge is read again, which finds the merge")
     method, endpoint = EFFECTS[operation]
     given.given_fault(Fault(kind="status", status=status, method=method, endpoint=endpoint, body=body, when=when))
 
+    provider = given.connect(settle=0.0)
     with pytest.raises(GitProviderError) as caught:
-        CALLS[operation](given.provider)
+        CALLS[operation](provider)
 
     assert caught.value.outcome is Outcome.UNKNOWN
     assert type(caught.value) is UnexpectedResponseError
     assert len([e for e in given.sent if (e.method, e.endpoint) == (method, given.sent[-1].endpoint)]) <= 1
-    found = resolve(given.provider, caught.value, wait=True, sleep=given.sleep)
+    found = resolve(provider, caught.value)
     assert found.verdict is (Verdict.APPLIED if when == "after" else Verdict.NOT_APPLIED)
 
 
@@ -225,23 +248,23 @@ def test_an_app_that_is_gone_is_never_about_the_repository(hub: Hub, key: str, s
         provider.get_repo(REPO)
 
 
-def test_a_repository_that_an_app_created_is_read_with_a_newer_token(hub: Hub, key: str) -> None:
+def test_a_repository_that_an_app_created_is_read_with_a_newer_token(app_hub: Hub, key: str) -> None:
     """For up to 55 minutes a token from before does not cover it."""
-    with hub.connect(AppInstallation(1, key, installation_id=101)) as provider:
+    with app_hub.connect(AppInstallation(1, key, installation_id=101)) as provider:
         provider.get_repo(REPO)
-        hub.clock += 60
+        app_hub.clock += 60
         provider.create_repo("acme/new")
-        hub.given_fault(Fault(kind="status", status=404, method="GET", endpoint="/repos/", body=own("Not Found")))
+        app_hub.given_fault(Fault(kind="status", status=404, method="GET", endpoint="/repos/", body=own("Not Found")))
         assert provider.get_repo("acme/new").path == "acme/new"
 
-        hub.given_fault(
+        app_hub.given_fault(
             Fault(kind="status", status=404, method="GET", endpoint="/repos/", body=own("Not Found"), times=None)
         )
         with pytest.raises(NotFoundError, match="Not Found") as caught:
             provider.get_repo("acme/new")
 
     assert "installation may not cover it" in str(caught.value.hint)
-    assert [call for call in hub.calls() if "access_tokens" in call] == [
+    assert [call for call in app_hub.calls() if "access_tokens" in call] == [
         "POST /app/installations/{number}/access_tokens"
     ] * 2
 
@@ -329,11 +352,11 @@ def test_what_a_scanner_refuses_is_no_wrong_argument(hub: Hub, status: int, mess
 @pytest.mark.parametrize(
     ("errors", "kind"),
     [
-        ([{"resource": "PullRequest", "code": "custom", "message": "The topic branch has no history in common with main"}],
+        ([{"resource": "PullRequest", "message": "The topic branch has no history in common with main"}],
          ConflictError),
         ([{"resource": "PullRequest", "field": "user", "code": "custom", "message": "must be a collaborator"}],
          PermissionDeniedError),
-        ([{"message": "Opening pull requests is not allowed by the policy of this organization"}], PermissionDeniedError),
+        ([{"message": "Opening pull requests is not allowed by a policy of the owner"}], PermissionDeniedError),
         ([{"resource": "PullRequest", "field": "title", "code": "too_long"}], InvalidRequestError),
     ],
 )  # fmt: skip
@@ -365,20 +388,20 @@ def test_a_renamed_branch_is_not_a_moved_repository(hub: Hub) -> None:
 # passes-by-itself
 
 
-def test_a_new_token_that_is_not_known_yet_is_waited_out(hub: Hub, key: str) -> None:
+def test_a_new_token_that_is_not_known_yet_is_waited_out(app_hub: Hub, key: str) -> None:
     """Five calls would mint five tokens, each as new as the one before."""
-    with hub.connect(AppInstallation(1, key, installation_id=101)) as provider:
-        hub.given_fault(Fault(kind="status", status=401, endpoint="/repos/", body=own("Bad credentials"), times=2))
+    with app_hub.connect(AppInstallation(1, key, installation_id=101)) as provider:
+        app_hub.given_fault(Fault(kind="status", status=401, endpoint="/repos/", body=own("Bad credentials"), times=2))
         assert provider.get_repo(REPO).path == REPO
 
-        hub.given_fault(
+        app_hub.given_fault(
             Fault(kind="status", status=401, method="POST", endpoint="/repos/", body=own("Bad credentials"))
         )
         with pytest.raises(AuthenticationError) as caught:
-            provider.create_branch(REPO, "new", source=hub.forge.head(REPO, "main"))
+            provider.create_branch(REPO, "new", source=app_hub.forge.head(REPO, "main"))
 
     assert caught.value.retryable
-    assert len([call for call in hub.calls() if "access_tokens" in call]) == 1
+    assert len([call for call in app_hub.calls() if "access_tokens" in call]) == 1
 
 
 def test_a_merge_that_runs_already_is_waited_for(given: Hub) -> None:
@@ -427,19 +450,3 @@ def test_a_source_branch_that_others_target_stays(given: Hub) -> None:
 
     assert caught.value.outcome is Outcome.PARTIAL
     assert "feature" in dict(given.forge.branches(REPO))
-
-
-@pytest.mark.parametrize("value", ["abc", "", "1e9", "-1", "９", "12.5", "9" * 40])
-def test_a_limit_header_that_is_no_number_spoils_no_success(hub: Hub, value: str) -> None:
-    """A gateway's header would turn a success into an error."""
-    headers = dict.fromkeys(("X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Limit"), value)
-    handle = hub.fake.handle
-
-    def altered(request: Any) -> Any:
-        response = handle(request)
-        return type(response)(status=response.status, headers={**response.headers, **headers}, body=response.body)
-
-    hub.fake.handle = altered  # type: ignore[method-assign]  # a gateway in front of the host
-
-    assert hub.provider.get_repo(REPO).path == REPO
-    assert hub.provider.protect_branch(REPO, "main", BranchProtection()).require_pull_request
