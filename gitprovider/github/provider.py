@@ -171,9 +171,12 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
             except StatusError as exc:
                 raise _with_existing(op.meaning(exc), lambda: self._repo(op)) from exc
             op.done(asked.effect, made)
+        self._credential.note_created(op.repo)
         with op.after("compare"):
             if (made.path.casefold(), made.visibility) != (op.repo.casefold(), asked.visibility):
                 raise UnexpectedResponseError(f"GitHub created {made.path!r} ({made.visibility.value}) instead")
+            if made.description.split() != asked.description.split():
+                raise UnexpectedResponseError(f"GitHub created {made.path!r} with another description")
         return made
 
     def _create_branch(self, op: GitHubOperation, asked: CreateBranch) -> Branch:
