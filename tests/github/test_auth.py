@@ -403,6 +403,7 @@ def test_an_installations_token_is_renewed_in_time(app: Hub, key: str) -> None:
     """And after a 401, at the next call: never by sending a request again."""
     with app.connect(AppInstallation(1, key, installation_id=101)) as provider:
         provider.get_repo(REPO)
+        app.clock += 60
         refuse(app, 401, "Bad credentials")
         with pytest.raises(AuthenticationError):
             provider.get_repo(REPO)

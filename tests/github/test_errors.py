@@ -433,7 +433,10 @@ def test_no_foreign_exception_escapes(hub: Hub, fault: Fault) -> None:
 @pytest.mark.parametrize(
     ("body", "kind"),
     [
-        (b'{"message": "This repository is empty.", "documentation_url": "https://docs.github.com/rest"}', NotFoundError),
+        (
+            b'{"message": "This repository is empty.", "documentation_url": "https://docs.github.com/rest"}',
+            NotFoundError,
+        ),
         (b'{"message": "Branch not found", "documentation_url": "https://docs.github.com/rest"}', NotFoundError),
         (b"<html>404</html>", UnexpectedResponseError),
     ],
