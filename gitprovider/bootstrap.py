@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from pathlib import Path
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar
 
 from gitprovider._core.json import envelope, plain
 from gitprovider.checks import (
@@ -73,6 +72,9 @@ from gitprovider.mutations import (
 )
 from gitprovider.resolve import Verdict, resolve
 from gitprovider.retry import PollDeadline
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _T = TypeVar("_T")
 
@@ -208,6 +210,8 @@ def read_directory(source: str | os.PathLike[str]) -> list[PutFile]:
         InvalidRequestError: ``source`` is not a directory, cannot be read, or is larger than one commit may be. Or it
             contains no file, or anything that is not a regular file, such as a symbolic link.
     """
+    from pathlib import Path  # not at the top: it is slow to import
+
     if not isinstance(source, str | os.PathLike):
         refuse("source", f"must be a path, not {type(source).__name__}")
     root = Path(check_text("source", os.fspath(source), empty=False))
@@ -234,6 +238,7 @@ def read_directory(source: str | os.PathLike[str]) -> list[PutFile]:
 
 def _walk(root: Path) -> Iterator[Path]:
     """Yield everything below ``root`` that is not a directory. A link to a directory is yielded as a link."""
+    from pathlib import Path
 
     def unreadable(exc: OSError) -> NoReturn:
         refuse("source", f"cannot be read: {exc.filename!r}: {exc.strerror}")
@@ -377,15 +382,13 @@ class _StepFailedError(Exception):
     """A step failed, which ends the run. The step's report has the error."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Todo:
+class _Todo(NamedTuple):
     """What remains to be done, as a phrase that follows "would"."""
 
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Step(Generic[_T]):
+class _Step(NamedTuple, Generic[_T]):
     """One step. Both functions may be called again.
 
     Attributes:
@@ -402,12 +405,12 @@ class _Step(Generic[_T]):
     otherwise: str
 
 
-@dataclass(slots=True)
 class _Attempts:
     """How often a step was attempted, and the verdict on an attempt whose response was lost."""
 
-    count: int = 0
-    verdict: Verdict | None = None
+    def __init__(self) -> None:
+        self.count = 0
+        self.verdict: Verdict | None = None
 
 
 class _Run:

@@ -13,8 +13,9 @@ from typing import Any, NoReturn, TypeVar
 from gitprovider.errors import InvalidRequestError
 from gitprovider.redact import HOST_TEXT, MASK, printable, redact
 
-_SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z")
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+# Patterns are strings: re compiles each one when it is first used, and caches it.
+_SHA = r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z"
+_CONTROL = r"[\x00-\x1f\x7f-\x9f\u2028\u2029]"
 _MAX_NAME = 244  # Git's limit is the file system's 255 bytes, minus ".lock" and the hosts' prefixes.
 _E = TypeVar("_E", bound=Enum)
 
@@ -55,7 +56,7 @@ def check_text(argument: str, value: Any, *, empty: bool = True, multiline: bool
         text.encode()
     except UnicodeEncodeError:
         refuse(argument, "contains a lone surrogate, which UTF-8 cannot encode")
-    banned = _CONTROL.search(re.sub(r"[\t\r\n\u2028\u2029]", "", text) if multiline else text)
+    banned = re.search(_CONTROL, re.sub(r"[\t\r\n\u2028\u2029]", "", text) if multiline else text)
     if banned:
         refuse(argument, f"contains the control character {banned.group()!r}")
     return text
@@ -130,14 +131,14 @@ def check_repo_path(value: Any, argument: str = "repo") -> str:
 def check_sha(argument: str, value: Any) -> str:
     """Check a full commit sha, which has 40 or 64 hexadecimal digits, and return it in lower case."""
     text = check_text(argument, value)
-    if not _SHA.match(text.lower()):
+    if not re.match(_SHA, text.lower()):
         refuse(argument, f"is {_shown(text)}; a full sha has 40 or 64 hexadecimal digits")
     return text.lower()
 
 
 def is_sha(value: str) -> bool:
     """Report whether ``value`` has the form of a full commit sha."""
-    return bool(_SHA.match(value.lower()))
+    return bool(re.match(_SHA, value.lower()))
 
 
 def check_branch(argument: str, value: Any) -> str:

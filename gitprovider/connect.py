@@ -14,26 +14,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gitprovider._core.operation import cleared_frames
 from gitprovider._core.provider import Provider
 from gitprovider._core.urls import RepoUrl, Server, parse_repo_url, parse_server
 from gitprovider.checks import check_repo_path, check_text, refuse
 from gitprovider.errors import AuthenticationError, InvalidRequestError, NotFoundError
-from gitprovider.events import Hook
 from gitprovider.retry import RetryOptions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gitprovider.events import Hook
 
 __all__ = ["Provider", "RepoUrl", "connect", "connect_repo", "parse_repo_url"]
 
 PROVIDERS = ("local", "github", "gitlab")
 
 
-@dataclass(frozen=True, slots=True)
-class _Host:
+class _Host(NamedTuple):
     """How to build a provider for one kind of host.
 
     Attributes:
@@ -110,6 +110,8 @@ def connect(
         "on_event": on_event,
     }
     try:
+        from gitprovider._core.operation import cleared_frames  # not at the top: it loads the events
+
         with cleared_frames():
             return _connect(name, root, url, token, environ, options)
     finally:  # this frame is the one of a traceback that is not cleared
@@ -147,6 +149,8 @@ def connect_repo(
     """
     options = {"timeout": timeout, "verify": verify, "retry": retry, "allow_http": allow_http, "on_event": on_event}
     try:
+        from gitprovider._core.operation import cleared_frames  # not at the top: it loads the events
+
         with cleared_frames():
             return _connect_repo(url, {} if hosts is None else hosts, environ, options)
     finally:
@@ -303,6 +307,8 @@ def _root(root: str | os.PathLike[str] | None, env: Mapping[str, str]) -> str:
 
 def _forge_of(directory: str) -> tuple[Path, str]:
     """Return the root of the local forge that has the repository in ``directory``, and the repository's path there."""
+    from pathlib import Path  # not at the top: it is slow to import
+
     # Git accepts a bare repository's path with and without .git.
     place = Path(directory)
     whole = place if place.exists() else place.with_name(f"{place.name}.git")

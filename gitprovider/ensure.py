@@ -67,8 +67,7 @@ class Ensured(NamedTuple, Generic[_T]):
 Evidence = GitProviderError | Intent
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Settling:
+class Settling(NamedTuple):
     """How to wait until an earlier request has settled. The default is real time.
 
     Attributes:

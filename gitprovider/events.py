@@ -5,14 +5,15 @@ An event never contains a token, a body, a query or a file's content. If a hook 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 from gitprovider.errors import Outcome
 from gitprovider.intent import Intent
 
-_log = logging.getLogger("gitprovider")
+if TYPE_CHECKING:
+    import logging
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,15 +111,23 @@ def emit(hook: Hook | None, event: Event) -> None:
     try:
         hook(event)
     except Exception:
-        _log.warning("an event hook raised on %s; the operation continues", type(event).__name__, exc_info=True)
+        import logging  # not at the top: it is slow to import
+
+        log = logging.getLogger("gitprovider")
+        log.warning("an event hook raised on %s; the operation continues", type(event).__name__, exc_info=True)
 
 
-def log_events(logger: logging.Logger = _log) -> Hook:
+def log_events(logger: logging.Logger | None = None) -> Hook:
     """Return a hook that writes events to ``logger``. Each record has the event's fields in ``record.gitprovider``.
+
+    The default is the logger ``gitprovider``.
 
     Requests are logged at DEBUG, retries at INFO, and operations at INFO, or at WARNING if they failed or were
     cancelled.
     """
+    import logging
+
+    log = logger or logging.getLogger("gitprovider")
 
     def hook(event: Event) -> None:
         match event:
@@ -134,11 +143,11 @@ def log_events(logger: logging.Logger = _log) -> Hook:
             case CancelledEvent():
                 level = logging.WARNING
                 text = f"{event.operation} was cancelled while in flight: {event.outcome or 'applied'}"
-        if not logger.isEnabledFor(level):
+        if not log.isEnabledFor(level):
             return
         fields = asdict(event)
         if isinstance(event, OperationEvent | CancelledEvent) and event.intent is not None:
             fields["intent"] = event.intent.to_json()
-        logger.log(level, "%s %s: %s", event.provider, event.repo, text, extra={"gitprovider": fields})
+        log.log(level, "%s %s: %s", event.provider, event.repo, text, extra={"gitprovider": fields})
 
     return hook

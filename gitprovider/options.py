@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from gitprovider.checks import check_text
 from gitprovider.errors import InvalidRequestError, UnsupportedOptionError
@@ -16,8 +15,7 @@ Host = Literal["github", "github-enterprise", "gitlab", "gitlab-self-managed", "
 _FAMILY: Mapping[Host, Host] = {"github-enterprise": "github", "gitlab-self-managed": "gitlab"}
 
 
-@dataclass(frozen=True, slots=True)
-class Support:
+class Support(NamedTuple):
     """Whether a host honours an option. If not, ``reason`` says why and what to do instead."""
 
     honoured: bool

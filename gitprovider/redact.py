@@ -8,38 +8,65 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 
 MASK = "***"
 HOST_TEXT = 4096  # characters of a host's text that are looked at; people see 500 of them
 
-# Every expression here is linear: a repetition without a bound starts after a literal, and a match takes all of it.
-#
-# The hosts' documented token formats:
-# https://docs.github.com/en/authentication/keeping-your-account-and-data-secure/about-authentication-to-github#githubs-token-formats
-# https://docs.gitlab.com/security/tokens/#token-prefixes
-_TOKEN_SHAPES = re.compile(
-    r"(?<![A-Za-z0-9])(?:"
-    r"gh[pousr]_[A-Za-z0-9_.\-]{16,}"
-    r"|github_pat_[A-Za-z0-9_]{16,}"
-    r"|v1\.[0-9a-f]{40}"
-    r"|gl(?:pat|oas|dt|rt|rtr|cbt|ptt|ft|imt|agent|wt|soat|ffct)-[A-Za-z0-9_.\-]{8,}"
-    r"|eyJ[A-Za-z0-9_.\-]{26,}"  # a JSON web token
-    r")"
-)
-_USERINFO = re.compile(r"(?<=://)[^\s/?#'\"<>]+@")
-_QUERY_SECRET = re.compile(
-    r"(?P<key>[?&](?:access_token|private_token|job_token|client_secret|token|password|sig)=)[^&\s'\"<>]+",
-    re.IGNORECASE,
-)
-_HEADER_SECRET = re.compile(
-    r"(?P<key>(?:authorization|private-token|job-token)\b['\"]?\s{0,9}[:=]\s{0,9}['\"]?)"
-    r"(?:(?:bearer|token|basic)\s{1,9})?[^\s,'\"}]+",
-    re.IGNORECASE,
-)
-_PRIVATE_KEY = re.compile(
-    r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\Z)", re.DOTALL
-)
 _NAMED = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}  # in HTML and XML
+
+
+@cache
+def _replacements() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Return the expression for each kind of secret and its replacement. They are compiled on first use.
+
+    Every expression is linear: a repetition without a bound starts after a literal, and a match takes all of it.
+
+    The hosts' documented token formats:
+    https://docs.github.com/en/authentication/keeping-your-account-and-data-secure/about-authentication-to-github#githubs-token-formats
+    https://docs.gitlab.com/security/tokens/#token-prefixes
+    """
+    return (
+        # A private key.
+        (
+            re.compile(
+                r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\Z)", re.DOTALL
+            ),
+            MASK,
+        ),
+        # The credential in a URL.
+        (re.compile(r"(?<=://)[^\s/?#'\"<>]+@"), f"{MASK}@"),
+        # A parameter of a query.
+        (
+            re.compile(
+                r"(?P<key>[?&](?:access_token|private_token|job_token|client_secret|token|password|sig)=)[^&\s'\"<>]+",
+                re.IGNORECASE,
+            ),
+            rf"\g<key>{MASK}",
+        ),
+        # A header.
+        (
+            re.compile(
+                r"(?P<key>(?:authorization|private-token|job-token)\b['\"]?\s{0,9}[:=]\s{0,9}['\"]?)"
+                r"(?:(?:bearer|token|basic)\s{1,9})?[^\s,'\"}]+",
+                re.IGNORECASE,
+            ),
+            rf"\g<key>{MASK}",
+        ),
+        # A token.
+        (
+            re.compile(
+                r"(?<![A-Za-z0-9])(?:"
+                r"gh[pousr]_[A-Za-z0-9_.\-]{16,}"
+                r"|github_pat_[A-Za-z0-9_]{16,}"
+                r"|v1\.[0-9a-f]{40}"
+                r"|gl(?:pat|oas|dt|rt|rtr|cbt|ptt|ft|imt|agent|wt|soat|ffct)-[A-Za-z0-9_.\-]{8,}"
+                r"|eyJ[A-Za-z0-9_.\-]{26,}"  # a JSON web token
+                r")"
+            ),
+            MASK,
+        ),
+    )
 
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
@@ -53,11 +80,9 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
         # A secret of fewer characters would mask ordinary words. No host issues one.
         if len(secret) >= 4:
             text = re.sub(_spellings(secret), MASK, text)
-    text = _PRIVATE_KEY.sub(MASK, text)
-    text = _USERINFO.sub(f"{MASK}@", text)
-    text = _QUERY_SECRET.sub(rf"\g<key>{MASK}", text)
-    text = _HEADER_SECRET.sub(rf"\g<key>{MASK}", text)
-    return _TOKEN_SHAPES.sub(MASK, text)
+    for expression, mask in _replacements():
+        text = expression.sub(mask, text)
+    return text
 
 
 def _spellings(secret: str) -> str:

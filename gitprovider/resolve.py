@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from gitprovider._core.edits import matches
 from gitprovider._core.json import plain
@@ -139,8 +139,7 @@ def _with_steps(found: Resolution, intent: Intent) -> Resolution:
     return Resolution(verdict=Verdict.CONFLICT, detail=f"{found.detail}, but the host acknowledged: {done}")
 
 
-@dataclass(frozen=True, slots=True)
-class _Finding:
+class _Finding(NamedTuple):
     """The result of one check. ``final`` is False if a request that is still running could change it."""
 
     resolution: Resolution

@@ -10,11 +10,8 @@ The rules are the same on every host:
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from gitprovider.checks import refuse
 from gitprovider.contract import TreeEntry
@@ -29,8 +26,7 @@ _KINDS = {LINK: "a symbolic link", SUBMODULE: "a submodule", DIRECTORY: "a direc
 Lookup = Callable[[str], TreeEntry | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
+class Edit(NamedTuple):
     """The change of one path.
 
     Attributes:
@@ -57,13 +53,12 @@ class Edit:
         return self.before != self.after
 
 
-@dataclass(frozen=True)
-class Edits:
+class Edits(NamedTuple):
     """The edits of one commit in the order in which they can be applied: deletions, moves, then files that are put."""
 
     all: tuple[Edit, ...]
 
-    @cached_property
+    @property
     def effective(self) -> tuple[Edit, ...]:
         """The edits that change something."""
         return tuple(edit for edit in self.all if edit.changes_something)
@@ -134,12 +129,16 @@ def directories(path: str) -> list[str]:
 
 def blob_sha(data: bytes, *, sha256: bool = False) -> str:
     """Return the Git object id of a blob with this content, by SHA-1 or SHA-256."""
+    import hashlib  # not at the top, here and below: it loads OpenSSL
+
     content = b"blob %d\0" % len(data) + data
     return (hashlib.sha256(content) if sha256 else hashlib.sha1(content, usedforsecurity=False)).hexdigest()
 
 
 def lfs_pointer(data: bytes) -> bytes:
     """Return what Git LFS stores instead of a content (https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md)."""
+    import hashlib
+
     oid = hashlib.sha256(data).hexdigest()
     return f"version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {len(data)}\n".encode()
 

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, NoReturn
-from urllib.parse import unquote, urlsplit
+from typing import Any, NamedTuple, NoReturn
 
 from gitprovider import checks
 from gitprovider.checks import refuse
 
 _PORTS = {"https": 443, "http": 80, "ssh": 22}
-_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\Z")
-_IPV6 = re.compile(r"[0-9a-f:.]+\Z")
+# Patterns are strings: re compiles each one when it is first used, and caches it.
+_LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\Z"
+_IPV6 = r"[0-9a-f:.]+\Z"
 # user@host:path and host:path, as in git-clone(1). With a slash before the colon, it is a path.
-_SCP = re.compile(r"(?:(?P<user>[^@/:\s]+)@)?(?P<host>\[[^\]/\s]+\]|[^@/:\[\]\s]{2,}):(?!//)(?P<path>.+)\Z", re.DOTALL)
+_SCP = r"(?s:(?:(?P<user>[^@/:\s]+)@)?(?P<host>\[[^\]/\s]+\]|[^@/:\[\]\s]{2,}):(?!//)(?P<path>.+)\Z)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class Server(NamedTuple):
     """A host's address.
 
     Attributes:
@@ -96,12 +95,14 @@ def parse_repo_url(url: str) -> RepoUrl:
     text = re.sub(r"\Agit\+(?=[A-Za-z]+://)", "", text, flags=re.IGNORECASE)
     if text.startswith("/"):
         return RepoUrl(scheme="file", host="", port=None, path=_file_path(text))
-    if "://" not in text and (match := _SCP.match(text)):
+    if "://" not in text and (match := re.match(_SCP, text)):
         return RepoUrl(scheme="ssh", host=host_name("url", match["host"]), port=None, path=_repo_path(match["path"]))
     scheme, host, port, path, userinfo = _split(text, "url")
     if scheme == "file":
         if host not in ("", "localhost") or userinfo is not None or port is not None:
             refuse("url", "has a host; a file URL is file:///absolute/path")
+        from urllib.parse import unquote  # not at the top, here and below: it is slow to import
+
         return RepoUrl(scheme="file", host="", port=None, path=_file_path(unquote(path)))
     if scheme not in _PORTS:
         refuse("url", "is not a supported URL: https, ssh, git@host:path, or file")
@@ -157,6 +158,8 @@ def is_loopback(host: str) -> bool:
 
 def origin(url: str) -> tuple[str, str, int | None]:
     """Return the normalised scheme, host and port of ``url``, or ``("", "", None)`` if it is not a URL."""
+    from urllib.parse import urlsplit
+
     try:
         parts = urlsplit(url)
         port = parts.port or _PORTS.get(parts.scheme)
@@ -174,13 +177,13 @@ def host_name(argument: str, value: str) -> str:
     name = value.lower()
     if name.startswith("["):
         name = name[1:-1]
-        if ":" not in name or not _IPV6.match(name):
+        if ":" not in name or not re.match(_IPV6, name):
             refuse(argument, "does not name a valid host")
         return name
     if not name.isascii():
         name = _to_ascii(argument, name)
     name = name.removesuffix(".")
-    if not name or len(name) > 253 or not all(_LABEL.match(label) for label in name.split(".")):
+    if not name or len(name) > 253 or not all(re.match(_LABEL, label) for label in name.split(".")):
         refuse(argument, "does not name a valid host")
     return name
 
@@ -202,6 +205,8 @@ def _to_ascii(argument: str, name: str) -> str:
 
 def _split(text: str, argument: str) -> tuple[str, str, int | None, str, str | None]:
     """Return the scheme, the host (with brackets), the port, the path, and the part before an ``@``."""
+    from urllib.parse import urlsplit
+
     try:
         parts = urlsplit(text)
         port = parts.port

@@ -24,7 +24,6 @@ class ErrorRule:
         endpoint: the method and template of the request; ``""`` is any.
         text: a regular expression to find in the message, case ignored; ``""`` is any text.
         header: the name of a header, and a regular expression that its value begins with.
-        non_json: whether it covers only responses whose body is not a JSON object, such as a page.
     """
 
     fact: str
@@ -33,7 +32,6 @@ class ErrorRule:
     endpoint: str = ""
     text: str = ""
     header: tuple[str, str] | None = None
-    non_json: bool = False
     error_kwargs: dict[str, Any] = field(default_factory=dict)
 
     def matches(self, response: Response, message: str) -> bool:
@@ -43,7 +41,6 @@ class ErrorRule:
             and self.endpoint in ("", response.endpoint)
             and (not self.text or re.search(self.text, message, re.IGNORECASE) is not None)
             and (self.header is None or re.match(self.header[1], response.headers.get(self.header[0], "")) is not None)
-            and (not self.non_json or (bool(response.text.strip()) and not isinstance(response.data, dict)))
         )
 
 

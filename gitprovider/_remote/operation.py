@@ -35,6 +35,7 @@ class RemoteOperation(Operation, Generic[_C]):
         client: _C,
         authenticate: Callable[[RemoteOperation[_C]], None],
         redact: Callable[[str], str] = Redactor(),
+        denied_write: Callable[[GitProviderError, Response], GitProviderError] = lambda error, response: error,
         **kwargs: Any,
     ) -> None:
         super().__init__(name, repo, **kwargs)
@@ -42,6 +43,8 @@ class RemoteOperation(Operation, Generic[_C]):
         self.refusal: Response | None = None
         self._authenticate = authenticate
         self._redact = redact
+        self._denied_write = denied_write
+        self._seen = False  # whether the repository was read, or written to, in this operation
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
         super().__exit__(kind, error, traceback)
@@ -63,6 +66,13 @@ class RemoteOperation(Operation, Generic[_C]):
             self._authenticate(self)
         with super().effect(step):
             yield
+
+    def meaning(self, exc: Exception) -> GitProviderError:
+        """What ``exc`` means. A 404 to a write says another thing once the repository was read in this operation."""
+        error = super().meaning(exc)
+        if self._seen and isinstance(exc, StatusError) and not exc.response.endpoint.startswith("GET "):
+            return self._denied_write(error, exc.response)
+        return error
 
     def _stamped(self, exc: Exception, step: str, effect: bool) -> GitProviderError:
         if getattr(exc, "failed_step", None) is None:  # an inner step keeps the response and removes it from its error
@@ -102,6 +112,7 @@ class RemoteOperation(Operation, Generic[_C]):
         response: Response | None = None
         try:
             response = self.client.send(request)
+            self._seen = self._seen or "repo" in parts
             return response
         except (StatusError, BodyError) as exc:
             response = exc.response

@@ -13,7 +13,7 @@ from gitprovider._core.operation import cleared_frames
 from gitprovider._core.provider import Provider
 from gitprovider._remote.client_pool import ClientPool
 from gitprovider._remote.operation import RemoteOperation
-from gitprovider._remote.response import Client
+from gitprovider._remote.response import Client, Response
 from gitprovider.errors import GitProviderError
 from gitprovider.events import Hook, RetryEvent, emit
 from gitprovider.options import Host
@@ -67,6 +67,10 @@ class RemoteProvider(Provider, Generic[_C]):
     def _is_retryable_read_error(self, error: Exception) -> bool:
         """Report whether a failed read is worth another attempt on this host."""
 
+    def _denied_write(self, error: GitProviderError, response: Response) -> GitProviderError:
+        """What a refused write means after the repository was read in the same operation. By default, what it says."""
+        return error
+
     def _authenticate(self, op: RemoteOperation[_C]) -> None:
         """Refresh the credential if needed. The default does nothing, for a credential that never changes."""
 
@@ -84,6 +88,7 @@ class RemoteProvider(Provider, Generic[_C]):
                 client=client,
                 authenticate=self._authenticate,
                 redact=self._redact,
+                denied_write=self._denied_write,
                 provider=self.name,
                 host=urlsplit(self._url).netloc,
                 translate=self._translate,

@@ -52,6 +52,7 @@ class Response:
     Attributes:
         status: the HTTP status.
         endpoint: the endpoint of the request; empty if this library did not send it.
+        path: the path of its request, percent-encoded.
         headers: the headers, with names in lower case.
         data: the parsed JSON body; None if the body is empty or not JSON.
         text: the body as text.
@@ -59,6 +60,7 @@ class Response:
 
     status: int
     endpoint: str = ""
+    path: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
     data: Any = None
     text: str = ""

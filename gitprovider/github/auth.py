@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import threading
@@ -23,6 +24,7 @@ from gitprovider.redact import Redactor
 
 # Seconds. An operation that begins this long before a token expires ends before it, however much it uploads.
 RENEWAL_MARGIN = 300.0
+_FRESH_SECONDS = 10.0
 _HEADER = re.compile(r"[!-~]+ [!-~]+")
 
 
@@ -143,6 +145,21 @@ class Credential(ABC):
     def forget(self) -> None:
         """Discard a header that the host refused. The next operation makes a new one, if that is possible."""
 
+    def is_fresh(self) -> bool:
+        """Whether the host may not know the token yet. Only tokens that are made here are ever so new."""
+        return False
+
+    def note_created(self, repo: str) -> None:  # noqa: B027 - most credentials have nothing to remember
+        """Remember that the repository was created with this credential."""
+
+    def has_created(self, repo: str | None) -> bool:
+        """Whether the repository was created with this credential, which may not cover it."""
+        return False
+
+    def renew_for(self, repo: str | None) -> bool:
+        """Discard a token that is older than a repository created with it; True if there was one."""
+        return False
+
     @abstractmethod
     def _fresh(self, op: RemoteOperation[GitHubClient]) -> str:
         """Return a valid header. The caller holds the lock."""
@@ -209,6 +226,8 @@ class InstallationCredential(Credential):
         self._id = installation.installation_id
         self._clock = clock
         self._renew_at = -1.0
+        self._made_at = -math.inf
+        self._created: dict[str, float] = {}
 
     @property
     def _may_be_user_token(self) -> bool:
@@ -217,6 +236,25 @@ class InstallationCredential(Credential):
     def forget(self) -> None:
         """Discard the token. The next operation requests a new one."""
         self._renew_at = -1.0
+
+    def is_fresh(self) -> bool:
+        """Whether the token was made a few seconds ago. GitHub may refuse it with 401 for so long."""
+        return self._clock() - self._made_at < _FRESH_SECONDS
+
+    def note_created(self, repo: str) -> None:
+        """Remember when the repository was created. A token made before does not cover it."""
+        self._created[repo.casefold()] = self._clock()
+
+    def has_created(self, repo: str | None) -> bool:
+        """Whether the repository was created with this credential, which may not cover it."""
+        return (repo or "").casefold() in self._created
+
+    def renew_for(self, repo: str | None) -> bool:
+        """Discard a token that is older than a repository created with it; True if there was one."""
+        if self._made_at > self._created.get((repo or "").casefold(), -math.inf):
+            return False
+        self.forget()
+        return True
 
     def _fresh(self, op: RemoteOperation[GitHubClient]) -> str:
         if self._renew_at > self._clock():
@@ -227,6 +265,11 @@ class InstallationCredential(Credential):
                 self._id = self._look_up(op, str(self._installation.owner))
             asked_at = self._clock()
             response = op.request("POST", ACCESS_TOKENS, id=self._id)
+        except StatusError as exc:
+            error = op.meaning(exc)
+            if isinstance(error, AuthenticationError) and self._id is not None:
+                error.message = f"no token for the installation {self._id}: {error.message}"
+            raise error from exc
         finally:
             op.client.close()
             op.client = lent
@@ -234,6 +277,7 @@ class InstallationCredential(Credential):
         token, expires_at = fields.str("token"), fields.time_or_none("expires_at")
         life = 3600.0 if expires_at is None else (expires_at - response.date).total_seconds()
         self._renew_at = asked_at + life - RENEWAL_MARGIN
+        self._made_at = self._clock()
         return f"token {token}"
 
     @staticmethod
@@ -242,7 +286,7 @@ class InstallationCredential(Credential):
             try:
                 return op.read(template, owner=owner).int("id")
             except StatusError as exc:
-                if exc.response.status != 404:
+                if exc.response.status != 404 or not isinstance(op.meaning(exc), AuthenticationError):
                     raise
         raise AuthenticationError(f"the App is not installed for {owner}", status=404)
 
@@ -272,8 +316,10 @@ def read_auth(auth: Any, redactor: Redactor) -> github.Auth.Auth | AppInstallati
     return github.Auth.Token(auth)
 
 
-def make_credential(source: github.Auth.Auth | AppInstallation, settings: Settings, redactor: Redactor) -> Credential:
+def make_credential(
+    source: github.Auth.Auth | AppInstallation, settings: Settings, redactor: Redactor, clock: Callable[[], float]
+) -> Credential:
     """Return the credential of a provider."""
     if isinstance(source, AppInstallation):
-        return InstallationCredential(source, settings, redactor)
+        return InstallationCredential(source, settings, redactor, clock=clock)
     return SdkCredential(source, settings, redactor)

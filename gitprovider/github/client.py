@@ -180,7 +180,12 @@ class GitHubClient:
             )
         except DivertedError as exc:
             raise StatusError(
-                Response(status=exc.status, endpoint=request.endpoint, headers=exc.headers or {})
+                Response(
+                    status=exc.status,
+                    endpoint=request.endpoint,
+                    path=request.path,
+                    headers=exc.headers or {},
+                )
             ) from exc
         response, problem = _parsed(request.endpoint, status, headers, text)
         if not 200 <= status < 300:

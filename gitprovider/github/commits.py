@@ -119,14 +119,14 @@ class CommitCall:
     def _first(self) -> Commit:
         """Commit to an empty repository, which the Git data API refuses. The contents API makes a commit of one file.
 
-        That request also detects a repository that is not empty: it returns 404, because the branch does not exist. If
-        the call may not be valid in an empty repository, the repository is read first.
+        Nothing is written until GitHub says that the repository is empty. A branch that is not found may only not be
+        visible yet, and the contents API would put one of the files on it alone.
         """
         op, asked = self._op, self._asked
         with op.before("read repository"):
+            self._require_empty()
             puts = [change for change in asked.changes if isinstance(change, PutFile)]
             if len(puts) < len(asked.changes) or asked.expected_head is not None or asked.branch != _USUAL_BRANCH:
-                self._require_empty()
                 self._check_first(convert.repo(op.read(REPO, repo=op.repo)))
             edits = plan(asked.changes, lambda path: None)
             seed = min(edits.all, key=lambda edit: (_mode(edit) != PLAIN, len(edit.data or b"")))
@@ -168,7 +168,11 @@ class CommitCall:
             if self._op.meaning(exc).code != "repository-empty":
                 raise
         else:
-            raise ConflictError(f"{self._asked.branch} was created in the meantime")
+            raise ConflictError(
+                f"{self._asked.branch} was not visible when it was read, and is now",
+                transient=True,
+                hint="nothing was written; the same call may be repeated",
+            )
 
     def _check_first(self, repo: Repo) -> None:
         branch, expected = self._asked.branch, self._asked.expected_head

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import unquote
 
 from gitprovider._remote.errors import UNKNOWN, ErrorRule, map_response, with_hint
 from gitprovider._remote.failures import transport_error
@@ -35,6 +36,7 @@ from gitprovider.github.client import github
 
 ORG_REPOS = f"POST {endpoints.ORG_REPOS}"
 USER_REPOS = f"POST {endpoints.USER_REPOS}"
+GET_BRANCH = f"GET {endpoints.BRANCH}"
 GET_REF = f"GET {endpoints.REF}"
 CREATE_REF = f"POST {endpoints.REFS}"
 MOVE_REF = f"PATCH {endpoints.OLD_REF}"
@@ -66,12 +68,32 @@ _VIOLATION = (
     r"Repository rule violations found|creations being restricted|protected (?:branch|ref)|through a pull request"
     r"|Required status check|must not contain merge commits"
 )
+_PULL_REQUEST_HELPS = r"protected (?:branch|ref)|through a pull request|Required status check"
 _HOOK = with_hint("a ruleset of the repository or organization forbids it; the message names the rule")
+
+_WRONG_URL = "look at base_url=: it must name the API and not the web pages; or a proxy answers in GitHub's place"
+_LIMITS = (
+    ErrorRule("gh-too-many-requests", (429,), RateLimitedError),
+    ErrorRule("gh-secondary-limit", (403,), RateLimitedError, header=("retry-after", ".")),
+    ErrorRule("gh-limit-used-up", (403,), RateLimitedError, header=("x-ratelimit-remaining", r"0\Z")),
+)
+# What the application did not write: a page, an empty body, a gateway's JSON. It is no verdict, so it proves neither
+# that something is absent nor that nothing was changed.
+FOREIGN: tuple[ErrorRule, ...] = (
+    *_LIMITS,
+    ErrorRule("gh-timeout", (408,), ProviderUnavailableError, error_kwargs=UNKNOWN),
+    ErrorRule(
+        "gh-too-large",
+        (411, 413, 414, 431),
+        InvalidRequestError,
+        error_kwargs=with_hint("the host or a proxy limits the size of a request"),
+    ),
+    ErrorRule("gh-html-404", range(400, 500), UnexpectedResponseError, error_kwargs=with_hint(_WRONG_URL, **UNKNOWN)),
+)
 
 RULES: tuple[ErrorRule, ...] = (
     # Rate limits of any endpoint.
-    ErrorRule("gh-too-many-requests", (429,), RateLimitedError),
-    ErrorRule("gh-secondary-limit", (403,), RateLimitedError, header=("retry-after", ".")),
+    *_LIMITS[:2],
     ErrorRule(
         "gh-rate-limit",
         (403,),
@@ -80,6 +102,29 @@ RULES: tuple[ErrorRule, ...] = (
         r"|retry your request again later|wait a few minutes before you try again",
     ),
     ErrorRule("gh-too-quickly", (422,), RateLimitedError, text=r"submitted too quickly"),
+    # Whatever fails while authenticating is about the credential, never about the repository.
+    *(
+        ErrorRule(
+            "gh-installation",
+            range(400, 500),
+            AuthenticationError,
+            f"{method} {template}",
+            error_kwargs=with_hint("look at the App's id, its key and its installations; it may have been uninstalled"),
+        )
+        for method, template in (
+            ("POST", endpoints.ACCESS_TOKENS),
+            ("GET", endpoints.INSTALLATION_OF_ORG),
+            ("GET", endpoints.INSTALLATION_OF_USER),
+        )
+    ),
+    # Scanners, whatever the endpoint and the status: no other branch takes the content either.
+    ErrorRule(
+        "gh-secret",
+        (403, 409, 422),
+        PermissionDeniedError,
+        text=r"secrets? (?:was |were )?detected|secret.scanning|push.protection|secret in (?:content|commit)",
+        error_kwargs=with_hint("remove the secret from the content, or ask for a bypass of the scanner"),
+    ),
     # Credentials, rights and plans.
     ErrorRule(
         "gh-bad-credentials",
@@ -150,8 +195,11 @@ RULES: tuple[ErrorRule, ...] = (
     ),
     # A ruleset forbids a name or a direct commit. GitHub returns 403, 409 or 422, so these come before other rules for
     # those statuses.
-    ErrorRule("gh-rule-violation", _WRITES, PermissionDeniedError, MOVE_REF, _VIOLATION, error_kwargs=_DIRECT),
-    ErrorRule("gh-rule-violation-contents", _WRITES, PermissionDeniedError, CONTENTS, _VIOLATION, error_kwargs=_DIRECT),
+    *(
+        ErrorRule(fact, _WRITES, PermissionDeniedError, endpoint, text, error_kwargs=kwargs)
+        for text, kwargs in ((_PULL_REQUEST_HELPS, _DIRECT), (_VIOLATION, _HOOK))
+        for fact, endpoint in (("gh-rule-violation", MOVE_REF), ("gh-rule-violation-contents", CONTENTS))
+    ),
     ErrorRule("gh-rule-creation", _WRITES, PermissionDeniedError, CREATE_REF, _VIOLATION, error_kwargs=_HOOK),
     ErrorRule("gh-protected-deletion", _WRITES, PermissionDeniedError, DELETE_REF, _VIOLATION, error_kwargs=_HOOK),
     # create_repo
@@ -230,6 +278,22 @@ RULES: tuple[ErrorRule, ...] = (
     # open_pull_request
     ErrorRule("gh-pull-exists", (422,), AlreadyExistsError, PULLS, r"A pull request already exists"),
     ErrorRule(
+        "gh-no-common-history",
+        (422,),
+        ConflictError,
+        PULLS,
+        r"no history in common",
+        error_kwargs=with_hint("the branches began apart; branch from the target and bring the commits over"),
+    ),
+    ErrorRule(
+        "gh-not-collaborator",
+        (403, 422),
+        PermissionDeniedError,
+        PULLS,
+        r"must be a collaborator",
+        error_kwargs=with_hint("the credential's user must be made a collaborator of the repository"),
+    ),
+    ErrorRule(
         "gh-no-commits-between",
         (422,),
         ConflictError,
@@ -274,6 +338,13 @@ RULES: tuple[ErrorRule, ...] = (
     ErrorRule("gh-head-modified", (405, 409, 422), HeadMovedError, MERGE, r"Head branch was modified"),
     _merge("gh-head-behind", NotMergeableReason.BEHIND, r"out of date|not up to date with the base"),
     _merge("gh-base-modified", NotMergeableReason.PENDING, r"Base branch was modified", transient=True),
+    _merge(
+        "gh-merge-in-progress",
+        NotMergeableReason.PENDING,
+        r"merge (?:is )?already in progress|being merged",
+        transient=True,
+        code="in-progress",
+    ),
     _merge("gh-merge-draft", NotMergeableReason.DRAFT, r"still a draft|is in draft"),
     _merge(
         "gh-merge-method",
@@ -309,19 +380,21 @@ RULES: tuple[ErrorRule, ...] = (
         )
         for endpoint in (GET_PROTECTION, PROTECT)
     ),
+    # Any write: what policies, quotas, locks and plans refuse is not the fault of an argument.
+    ErrorRule(
+        "gh-policy",
+        (409, 422),
+        PermissionDeniedError,
+        text=(
+            r"\bpolic(?:y|ies)\b|not (?:allowed|permitted)|quota|size limit|\bexceeds\b|over .{0,40}limit|\bdisabled\b"
+            r"|\bhook declined|\blocked\b|must be (?:signed|verified)|billing|suspended"
+        ),
+        error_kwargs=with_hint("a policy, a quota or a setting of the host refuses it; its own words say which"),
+    ),
     # Any endpoint, by status only.
-    ErrorRule("gh-limit-used-up", (403,), RateLimitedError, header=("x-ratelimit-remaining", r"0\Z")),
+    _LIMITS[2],
     ErrorRule("gh-forbidden", (403,), PermissionDeniedError),
     ErrorRule("gh-legal", (451,), PermissionDeniedError),
-    ErrorRule(
-        "gh-html-404",
-        (404, 410),
-        UnexpectedResponseError,
-        non_json=True,
-        error_kwargs=with_hint(
-            "the response is not from GitHub's API; check that base_url is the API's address and not the web site's"
-        ),
-    ),
     ErrorRule(
         "gh-branch-not-found",
         (404,),
@@ -334,7 +407,8 @@ RULES: tuple[ErrorRule, ...] = (
         (404, 410),
         NotFoundError,
         error_kwargs=with_hint(
-            "it does not exist, or this credential may not see it; GitHub does not distinguish the two"
+            "it does not exist, or this credential may not see it; GitHub does not distinguish the two",
+            code="not-found",
         ),
     ),
     ErrorRule(
@@ -347,7 +421,7 @@ RULES: tuple[ErrorRule, ...] = (
     ErrorRule("gh-timeout", (408,), ProviderUnavailableError, error_kwargs=UNKNOWN),
     ErrorRule("gh-server-error", range(500, 600), ProviderUnavailableError, error_kwargs=UNKNOWN),
     ErrorRule("gh-conflict", (409,), ConflictError),
-    ErrorRule("gh-invalid", range(400, 500), InvalidRequestError, error_kwargs={"code": "unexplained"}),
+    ErrorRule("gh-invalid", range(400, 500), InvalidRequestError),
 )
 
 
@@ -363,9 +437,58 @@ def translate(exc: Exception) -> GitProviderError:
     return UnexpectedResponseError(f"PyGithub could not handle the response: {type(exc).__name__}", **UNKNOWN)
 
 
+def rules(response: Response) -> tuple[ErrorRule, ...]:
+    """The table that holds for a response: by whether the application itself wrote it."""
+    if not 400 <= response.status < 500:
+        return RULES
+    data = response.data
+    own = isinstance(data, dict) and ("message" in data or "errors" in data)
+    if own and response.status in (404, 410):  # absence takes more proof: a gateway has a message as well
+        own = "documentation_url" in data
+    return RULES if own else FOREIGN
+
+
+def renamed_branch(response: Response) -> tuple[str, str] | None:
+    """The old and the new name, where a redirect leads from a branch to one of another name."""
+    if response.endpoint != GET_BRANCH or not 300 <= response.status < 400:
+        return None
+    asked = response.path.rpartition("/")[2]
+    there = re.search(r"/branches/([^/?#]+)\Z", response.headers.get("location", ""))
+    return None if there is None or there[1] == asked else (unquote(asked), unquote(there[1]))
+
+
+def denied_write(error: GitProviderError, response: Response) -> GitProviderError:
+    """What a 404 to a write means after the same repository was read: the credential may not write there.
+
+    https://docs.github.com/rest/using-the-rest-api/troubleshooting-the-rest-api#404-not-found-for-an-existing-resource
+    """
+    if error.code != "not-found":
+        return error
+    headers = response.headers
+    needed = headers.get("x-accepted-oauth-scopes") or headers.get("x-accepted-github-permissions")
+    held = headers.get("x-oauth-scopes")
+    hint = f"the credential lacks {needed or 'write access'}" + (
+        "" if held is None else f"; it has {held or 'no scope'}"
+    )
+    return PermissionDeniedError(
+        "GitHub hides what this credential may not write",
+        status=error.status,
+        request_id=error.request_id,
+        hint=f"{hint}; a change below .github/workflows needs the workflow scope or permission",
+    )
+
+
 def refusal(response: Response) -> GitProviderError:
     """Map a response that is not 2xx to an error."""
-    error = map_response(RULES, response, error_message(response) or f"HTTP {response.status}", retry_after)
+    if (renamed := renamed_branch(response)) is not None:
+        return NotFoundError(
+            f"the branch {renamed[0]} was renamed to {renamed[1]}",
+            status=response.status,
+            request_id=response.request_id,
+            hint=f"use the branch {renamed[1]}",
+            code="branch-renamed",
+        )
+    error = map_response(rules(response), response, error_message(response) or f"HTTP {response.status}", retry_after)
     if not isinstance(error, RateLimitedError):
         error.retry_after = response.retry_after
     elif error.retry_after is None:
@@ -414,4 +537,4 @@ def retry_after(response: Response) -> float | None:
 
 def facts() -> Iterator[str]:
     """Return the ids of the facts that the rules cite."""
-    return (rule.fact for rule in RULES)
+    return (rule.fact for rule in (*FOREIGN, *RULES))

@@ -6,6 +6,8 @@ https://docs.github.com/rest/pulls/pulls#merge-a-pull-request
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from gitprovider._remote.json_reader import JsonReader
 from gitprovider._remote.operation import RemoteOperation
 from gitprovider._remote.response import BodyError, StatusError
@@ -13,13 +15,13 @@ from gitprovider.errors import (
     ConflictError,
     GitProviderError,
     HeadMovedError,
-    InvalidRequestError,
+    NotFoundError,
     NotMergeableError,
     NotMergeableReason,
 )
 from gitprovider.github import convert
 from gitprovider.github.client import GitHubClient
-from gitprovider.github.endpoints import MERGE, OLD_REF, PULL, REF
+from gitprovider.github.endpoints import MERGE, OLD_REF, PULL, PULLS, REF
 from gitprovider.models import MergeResult, PullRequest, PullRequestState
 from gitprovider.mutations import MergePullRequest
 from gitprovider.retry import PollDeadline, RetryOptions
@@ -94,6 +96,8 @@ class MergeCall:
 
     def _explain_refusal(self, refused: GitProviderError, head: str) -> MergeResult:
         """Read the pull request to explain a refusal. Return the merge if it is merged already, otherwise raise."""
+        if refused.code == "in-progress":
+            return self._await_merge(refused, head)
         unexplained = isinstance(refused, NotMergeableError) and refused.reason is NotMergeableReason.UNKNOWN
         try:
             pull = self._read_computed(self._asked.timeout if unexplained else 0.0)
@@ -116,11 +120,25 @@ class MergeCall:
             refused.transient = refused.reason is NotMergeableReason.PENDING
         raise refused
 
-    def _read_computed(self, timeout: float) -> PullRequest:
-        """Read the pull request until GitHub has computed whether it can be merged, or for ``timeout`` seconds."""
-        deadline = PollDeadline(
+    def _await_merge(self, refused: GitProviderError, head: str) -> MergeResult:
+        """Read until the merge that is already running is done at ``head``, or raise when the time is up."""
+        deadline = self._deadline(self._asked.timeout)
+        while True:
+            with suppress(StatusError, BodyError):
+                pull = self._read()
+                if pull.head_sha == head and pull.merge_commit_sha is not None:
+                    return MergeResult(sha=pull.merge_commit_sha, already_merged=True)
+            if not deadline.pause():
+                raise refused
+
+    def _deadline(self, timeout: float) -> PollDeadline:
+        return PollDeadline(
             timeout, sleep=self._options.sleep, clock=self._options.clock, first=_POLL_SECONDS, longest=_POLL_SECONDS
         )
+
+    def _read_computed(self, timeout: float) -> PullRequest:
+        """Read the pull request until GitHub has computed whether it can be merged, or for ``timeout`` seconds."""
+        deadline = self._deadline(timeout)
         while True:
             pull = self._read()
             if self._reason() is not NotMergeableReason.PENDING or not deadline.pause():
@@ -155,35 +173,47 @@ class MergeCall:
         assert self._pull is not None
         if not convert.in_one_repo(self._pull):
             raise ConflictError("the source branch is in another repository and was not deleted")
+        branch = pull.source_branch
+        if (current := self._head_or_none(branch)) is None:
+            return
+        if current != head:
+            raise HeadMovedError(
+                f"the source branch has moved to {current} and was not deleted", expected=head, actual=current
+            )
+        self._refuse_targeted(branch)
         try:
-            current = self._head_of(pull.source_branch)
-            if current != head:
-                raise HeadMovedError(
-                    f"the source branch has moved to {current} and was not deleted", expected=head, actual=current
-                )
-            response = self._op.request("DELETE", OLD_REF, repo=self._op.repo, branch=pull.source_branch)
+            response = self._op.request("DELETE", OLD_REF, repo=self._op.repo, branch=branch)
         except StatusError as exc:
-            if not self._is_gone(exc, pull.source_branch):
+            # Some repositories delete merged branches themselves. GitHub's own word for that, or a read, proves it.
+            gone = self._op.meaning(exc).code == "branch-not-found"
+            if not gone and (exc.response.status not in (404, 422) or self._head_or_none(branch) is not None):
                 raise
             return
         if response.status != 204:
             raise BodyError("the response does not say that the branch was deleted", response)
 
-    def _is_gone(self, exc: StatusError, branch: str) -> bool:
-        """Report whether a refusal means that the branch does not exist. Some repositories delete merged branches.
+    def _refuse_targeted(self, branch: str) -> None:
+        """Refuse to delete a branch that open pull requests target, because GitHub would close them.
 
-        If GitHub says only "Validation Failed", the branch is read.
+        Raises:
+            ConflictError: the branch has such pull requests. The message names them.
         """
-        refused = self._op.meaning(exc)
-        if refused.status == 404 or refused.code == "branch-not-found":
-            return True
-        if refused.status != 422 or not isinstance(refused, InvalidRequestError) or refused.code != "unexplained":
-            return False
+        query = {"base": branch, "state": "open"}
+        listed = self._op.pages(PULLS, convert.pull_request, repo=self._op.repo, query=query)
+        if numbers := [pull.number for pull in listed if pull.target_branch == branch]:
+            raise ConflictError(
+                f"the source branch was not deleted: it is the target of the open pull requests {numbers}",
+                hint="merge or close them, or give them another target branch",
+            )
+
+    def _head_or_none(self, branch: str) -> str | None:
+        """Read a branch's head. Return None if GitHub itself says that there is no such branch."""
         try:
-            self._head_of(branch)
-        except StatusError as again:
-            return again.response.status == 404
-        return False
+            return self._head_of(branch)
+        except StatusError as exc:
+            if not isinstance(self._op.meaning(exc), NotFoundError):
+                raise
+            return None
 
     def _head_of(self, branch: str) -> str:
         return convert.ref_sha(self._op.read(REF, repo=self._op.repo, branch=branch))

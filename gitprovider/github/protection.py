@@ -17,13 +17,14 @@ from gitprovider._remote.response import StatusError
 from gitprovider.errors import ConflictError, PermissionDeniedError
 from gitprovider.github import convert
 from gitprovider.github.client import GitHubClient
-from gitprovider.github.endpoints import BRANCH, PROTECTION, RULES
+from gitprovider.github.endpoints import BRANCH, PROTECTION, RULES, SIGNATURES
 from gitprovider.models import BranchProtection
 from gitprovider.mutations import ProtectBranch
 
 ANY_APP = -1
 _MOST_APPROVALS = 6
 _ACTORS = (("users", "login"), ("teams", "slug"), ("apps", "slug"))
+_SIGNATURES = "required_signatures"
 _KEPT = ("block_creations", "required_conversation_resolution", "lock_branch", "allow_fork_syncing")
 
 
@@ -46,7 +47,14 @@ class ProtectionCall:
             response = JsonReader(op.request("PUT", PROTECTION, repo=op.repo, branch=asked.branch, body=body))
             now = demands(response)
             op.done(asked.effect, now)
+        if rule is not None and _enabled(rule, _SIGNATURES) and not _enabled(response, _SIGNATURES):
+            # PUT cannot set it, and the rule that was read may be a wildcard's, which the new rule replaces.
+            with op.after("keep signatures"):
+                op.request("POST", SIGNATURES, repo=op.repo, branch=asked.branch)
+                op.done("keep signatures", True)
         with op.after("compare"):
+            if off := [name for name in _KEPT if rule is not None and _enabled(rule, name) > _enabled(response, name)]:
+                raise PermissionDeniedError(f"GitHub took the rule without what held before: {', '.join(off)}")
             if weaker := wanted.missing_from(now):
                 raise PermissionDeniedError(
                     f"GitHub accepted the rule but protects less than requested: {', '.join(weaker)}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -19,6 +20,7 @@ from gitprovider.errors import (
     AlreadyExistsError,
     AuthenticationError,
     GitProviderError,
+    NotFoundError,
     PermissionDeniedError,
     RepoMovedError,
     UnexpectedResponseError,
@@ -45,7 +47,7 @@ from gitprovider.github.endpoints import (
     TREE,
     USER_REPOS,
 )
-from gitprovider.github.errors import is_retryable_read_error, translate
+from gitprovider.github.errors import denied_write, is_retryable_read_error, translate
 from gitprovider.github.merges import MergeCall
 from gitprovider.github.protection import ProtectionCall, read_protection
 from gitprovider.models import (
@@ -114,7 +116,9 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         settings = Settings.checked(
             base_url, timeout=timeout, verify=verify, allow_http=checks.check_bool("allow_http", allow_http)
         )
-        self._credential = make_credential(source, settings, redactor)
+        self._credential = make_credential(
+            source, settings, redactor, retry.clock if isinstance(retry, RetryOptions) else time.monotonic
+        )
         super().__init__(
             settings.url,
             host=settings.host,
@@ -167,9 +171,12 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
             except StatusError as exc:
                 raise _with_existing(op.meaning(exc), lambda: self._repo(op)) from exc
             op.done(asked.effect, made)
+        self._credential.note_created(op.repo)
         with op.after("compare"):
             if (made.path.casefold(), made.visibility) != (op.repo.casefold(), asked.visibility):
                 raise UnexpectedResponseError(f"GitHub created {made.path!r} ({made.visibility.value}) instead")
+            if made.description.split() != asked.description.split():
+                raise UnexpectedResponseError(f"GitHub created {made.path!r} with another description")
         return made
 
     def _create_branch(self, op: GitHubOperation, asked: CreateBranch) -> Branch:
@@ -181,11 +188,14 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         with op.effect(asked.effect):
             body = {"ref": f"refs/heads/{asked.name}", "sha": sha}
             try:
-                made = convert.new_branch(JsonReader(op.request("POST", REFS, repo=op.repo, body=body)))
+                response = op.request("POST", REFS, repo=op.repo, body=body)
             except StatusError as exc:
                 raise _with_existing(
                     op.meaning(exc), lambda: convert.head(op.read(BRANCH, repo=op.repo, branch=asked.name)).branch
                 ) from exc
+            made = convert.new_branch(JsonReader(response))
+            if (made.name, made.sha) != (asked.name, sha):
+                raise BodyError(f"GitHub created {made.name!r} at {made.sha}, not {asked.name!r} at {sha}", response)
             op.done(asked.effect, made)
         return made
 
@@ -218,6 +228,8 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         if asked.reviewers:
             with op.after("request reviews"):
                 _request_reviews(op, made.number, asked.reviewers)
+        with op.after("compare"):
+            _compare(made, asked)
         return made
 
     def _merge_pull_request(self, op: GitHubOperation, asked: MergePullRequest) -> MergeResult:
@@ -235,10 +247,29 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         try:
             compared = op.read(COMPARE, repo=op.repo, base=sha, head=head, query={"per_page": 1})
         except StatusError as exc:
-            if exc.response.status != 404:
+            refused = op.meaning(exc)
+            if not isinstance(refused, NotFoundError):
                 raise
-            return False  # the branch exists: the commit is missing, or has no history in common with the branch
+            if "common ancestor" not in refused.message:
+                self._require_absent(op, sha, branch)
+            return False
         return compared.str("status") in ("ahead", "identical")
+
+    def _require_absent(self, op: GitHubOperation, sha: str, branch: str) -> None:
+        """Raise unless the commit is missing from a repository that can still be read.
+
+        Raises:
+            UnexpectedResponseError: the commit exists, so a 404 of the comparison says nothing about it.
+            NotFoundError: the repository or the branch can no longer be read.
+        """
+        try:
+            op.read(COMMIT, repo=op.repo, sha=sha)
+        except StatusError as exc:
+            if not isinstance(op.meaning(exc), NotFoundError):
+                raise
+            self._head(op, branch)
+        else:
+            raise UnexpectedResponseError(f"GitHub has the commit {sha} and does not compare it")
 
     def _commit(self, op: GitHubOperation, sha: str) -> Commit:
         return convert.commit(op.read(COMMIT, repo=op.repo, sha=sha))
@@ -293,11 +324,26 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         return translate(exc)
 
     def _is_retryable_read_error(self, error: Exception) -> bool:
+        self._judge(error)
         return is_retryable_read_error(error)
 
+    def _judge(self, error: Exception) -> None:
+        """Mark what passes by itself with the age of the token: it is too new, or older than the repository."""
+        if isinstance(error, AuthenticationError) and self._credential.is_fresh():
+            error.transient = True
+            error.hint = "GitHub may take some seconds to accept a new installation token; repeat the call"
+        elif isinstance(error, NotFoundError) and error.code == "not-found" and self._credential.renew_for(error.repo):
+            error.transient = True
+
+    def _denied_write(self, error: GitProviderError, response: Response) -> GitProviderError:
+        return denied_write(error, response)
+
     def _explain(self, op: GitHubOperation, error: GitProviderError) -> None:
-        if isinstance(error, AuthenticationError):
+        self._judge(error)
+        if isinstance(error, AuthenticationError) and not error.transient:
             self._credential.forget()
+        if isinstance(error, NotFoundError) and self._credential.has_created(op.repo):
+            error.hint = "it was created a moment ago: the App's installation may not cover it, or not yet"
         if isinstance(error, RepoMovedError) and op.refusal is not None:
             with suppress(Exception):
                 error.moved_to = self._moved_repo(op, op.refusal).path
@@ -343,6 +389,19 @@ def _check_whole(response: Response) -> None:
             status=response.status,
             hint="authorize the token for single sign-on",
         )
+
+
+def _compare(made: PullRequest, asked: OpenPullRequest) -> None:
+    """Compare what GitHub opened with what was asked. GitHub trims texts and changes line ends."""
+    pairs = {
+        "source branch": (asked.source_branch, made.source_branch),
+        "target branch": (asked.target_branch, made.target_branch),
+        "draft state": (asked.draft, made.draft),
+        "title": (asked.title.split(), made.title.split()),
+        "description": (asked.description.split(), made.description.split()),
+    }
+    if differs := [name for name, (wanted, there) in pairs.items() if wanted != there]:
+        raise UnexpectedResponseError(f"GitHub opened pull request {made.number} with another {', '.join(differs)}")
 
 
 def _add_labels(op: GitHubOperation, number: int, labels: Sequence[str]) -> None:

@@ -166,7 +166,14 @@ def test_an_installation_gets_its_token_once(hub: Hub, key: str, where: dict[str
 def test_an_installation_on_a_user_is_found(tmp_path: Path, key: str) -> None:
     """What is no organization's is asked for as a user's."""
     with running(tmp_path / "forge", app=App(installations={7: "octocat"})) as hub:
-        hub.given_fault(Fault(kind="status", status=404, endpoint="/orgs/", body=b'{"message": "Not Found"}'))
+        hub.given_fault(
+            Fault(
+                kind="status",
+                status=404,
+                endpoint="/orgs/",
+                body=b'{"message": "Not Found", "documentation_url": "https://docs.github.com/rest"}',
+            )
+        )
         hub.given_repo()
         with hub.connect(AppInstallation(1, key, owner="octocat")) as provider:
             provider.get_repo(REPO)
@@ -270,6 +277,7 @@ def test_a_refused_token_is_replaced_at_the_next_call_and_nothing_is_sent_again(
     sha = hub.forge.head(REPO, "main")
     with hub.connect(AppInstallation(1, key, installation_id=101)) as provider:
         provider.get_repo(REPO)
+        hub.clock += 60
         hub.given_fault(Fault(kind="status", status=401, body=b'{"message": "Bad credentials"}'))
         with pytest.raises(AuthenticationError) as caught:
             provider.create_branch(REPO, "develop", source=sha)
@@ -395,6 +403,7 @@ def test_an_installations_token_is_renewed_in_time(app: Hub, key: str) -> None:
     """And after a 401, at the next call: never by sending a request again."""
     with app.connect(AppInstallation(1, key, installation_id=101)) as provider:
         provider.get_repo(REPO)
+        app.clock += 60
         refuse(app, 401, "Bad credentials")
         with pytest.raises(AuthenticationError):
             provider.get_repo(REPO)

@@ -124,14 +124,14 @@ def test_changes_that_change_nothing_are_two_reads(hub: Hub) -> None:
     assert hub.calls() == [BRANCH, TREE]
 
 
-def test_the_first_commit_of_one_file_is_two_requests(hub: Hub) -> None:
-    """The contents API makes the commit, and tells whether the repository was empty."""
+def test_the_first_commit_of_one_file_is_three_requests(hub: Hub) -> None:
+    """The contents API makes the commit, once GitHub has said that the repository is empty."""
     hub.forge.create_repo("acme/empty")
 
     commit = hub.provider.commit_files("acme/empty", "main", [PutFile(path="a", content="a")], message="m")
 
     assert commit.parent is None
-    assert hub.calls() == [BRANCH, CONTENTS]
+    assert hub.calls() == [BRANCH, REF, CONTENTS]
 
 
 def test_the_first_commit_of_several_files_adds_the_rest(hub: Hub) -> None:
@@ -141,7 +141,7 @@ def test_the_first_commit_of_several_files_adds_the_rest(hub: Hub) -> None:
 
     commit = hub.provider.commit_files("acme/empty", "main", files, message="m")
 
-    assert hub.calls() == [BRANCH, CONTENTS, *WRITE]
+    assert hub.calls() == [BRANCH, REF, CONTENTS, *WRITE]
     assert sorted(hub.forge.read_tree("acme/empty", commit.sha)) == ["a", "b", "c"]
     assert [len(hub.forge.read_tree("acme/empty", str(commit.parent)))] == [1]
 
@@ -172,8 +172,8 @@ def test_a_pull_request_is_one_request_and_one_for_labels_and_reviewers_each(hub
         (True, False, [MERGE]),
         (False, False, [PULL, MERGE]),
         # The pull request names the branch, and the branch itself is asked whether it is still at the merged head.
-        (True, True, [MERGE, PULL, REF, "DELETE /git/refs/{ref/}"]),
-        (False, True, [PULL, MERGE, REF, "DELETE /git/refs/{ref/}"]),
+        (True, True, [MERGE, PULL, REF, "GET /pulls", "DELETE /git/refs/{ref/}"]),
+        (False, True, [PULL, MERGE, REF, "GET /pulls", "DELETE /git/refs/{ref/}"]),
     ],
     ids=["pinned", "unpinned", "pinned and deleted", "unpinned and deleted"],
 )

@@ -286,13 +286,22 @@ def test_a_status_that_does_not_exist_is_unexpected(status: int) -> None:
 def test_a_page_is_not_proof_of_absence() -> None:
     """An HTML 404 comes from a proxy or a wrong address; optional() must not make None of it."""
     assert type(_refused(404, "<html>Not Found</html>")) is errors.UnexpectedResponseError
-    assert type(_refused(404, "")) is MISSING
+    assert type(_refused(404, "")) is errors.UnexpectedResponseError
+    assert type(_refused(404, {"message": "no Route matched"})) is errors.UnexpectedResponseError
 
 
-@pytest.mark.parametrize("data", [[], ["a"], "text", 7, {"message": 7}, {"message": ["a"]}, {"errors": "a"}, {}])
+@pytest.mark.parametrize("data", [{"message": 7}, {"message": ["a"]}, {"errors": "a"}])
 def test_any_shape_of_an_error_is_taken(data: Any) -> None:
     """PyGithub's own classification dies of some of these."""
     assert type(_refused(422, data)) is errors.InvalidRequestError
+
+
+@pytest.mark.parametrize("data", [[], ["a"], "text", 7, {}])
+def test_what_is_not_the_applications_word_is_no_verdict(data: Any) -> None:
+    """A gateway's answer would be taken for the host's refusal, and the caller told that nothing changed."""
+    error = _refused(422, data)
+
+    assert (type(error), error.outcome) == (errors.UnexpectedResponseError, Outcome.UNKNOWN)
 
 
 # Completeness
@@ -424,8 +433,11 @@ def test_no_foreign_exception_escapes(hub: Hub, fault: Fault) -> None:
 @pytest.mark.parametrize(
     ("body", "kind"),
     [
-        (b'{"message": "This repository is empty."}', NotFoundError),
-        (b'{"message": "Branch not found"}', NotFoundError),
+        (
+            b'{"message": "This repository is empty.", "documentation_url": "https://docs.github.com/rest"}',
+            NotFoundError,
+        ),
+        (b'{"message": "Branch not found", "documentation_url": "https://docs.github.com/rest"}', NotFoundError),
         (b"<html>404</html>", UnexpectedResponseError),
     ],
 )

@@ -158,7 +158,11 @@ def test_a_refusal_that_cannot_be_read_up_stands(hub: Hub) -> None:
 def test_other_failures_are_not_read_up(hub: Hub, status: int) -> None:
     """They are no refusals of this merge."""
     pull = hub.given_pull()
-    body = b'{"message": "API rate limit exceeded"}' if status == 403 else b'{"message": "Not Found"}'
+    body = (
+        b'{"message": "API rate limit exceeded"}'
+        if status == 403
+        else b'{"message": "Not Found", "documentation_url": "https://docs.github.com/rest"}'
+    )
     _refuse(hub, status, body)
 
     with pytest.raises((RateLimitedError, NotFoundError, ProviderUnavailableError)):

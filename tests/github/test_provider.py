@@ -107,7 +107,7 @@ def test_a_limit_is_waited_for_as_long_as_it_asks(
     [
         (401, b'{"message": "Requires authentication"}', AuthenticationError),
         (403, b'{"message": "Resource not accessible by personal access token"}', PermissionDeniedError),
-        (404, b'{"message": "Not Found"}', NotFoundError),
+        (404, b'{"message": "Not Found", "documentation_url": "https://docs.github.com/rest"}', NotFoundError),
         (404, b"<html>Not Found</html>", UnexpectedResponseError),
         (451, b'{"message": "Repository access blocked", "block": {"reason": "dmca"}}', PermissionDeniedError),
         (200, b"<html>Sign in</html>", UnexpectedResponseError),

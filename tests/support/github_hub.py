@@ -133,7 +133,7 @@ def wired(root: Path, **knobs: Any) -> Iterator[Hub]:
 def refuse(hub: Hub, status: int, message: str, *, method: str | None = None, endpoint: str = "", **more: Any) -> None:
     """The next matching request is refused with these words, or ``errors``."""
     headers = more.pop("headers", {})
-    body = json.dumps({"message": message, **more}).encode()
+    body = json.dumps({"message": message, "documentation_url": "https://docs.github.com/rest", **more}).encode()
     hub.given_fault(Fault(kind="status", status=status, method=method, endpoint=endpoint, headers=headers, body=body))
 
 
