@@ -65,7 +65,8 @@ class AppInstallation:
 
     def __repr__(self) -> str:
         given = {name: getattr(self, name, None) for name in ("app_id", "installation_id", "owner")}
-        return f"AppInstallation({', '.join(f'{name}={value!r}' for name, value in given.items() if value is not None)})"
+        shown = (f"{name}={value!r}" for name, value in given.items() if value is not None)
+        return f"AppInstallation({', '.join(shown)})"
 
     def __reduce__(self) -> str | tuple[object, ...]:
         raise TypeError("an AppInstallation has a private key and cannot be pickled")
