@@ -105,7 +105,7 @@ RULES: tuple[ErrorRule, ...] = (
     # Whatever fails while authenticating is about the credential, never about the repository.
     *(
         ErrorRule(
-            "gh-installation",
+            "gh-installation-gone",
             range(400, 500),
             AuthenticationError,
             f"{method} {template}",

@@ -81,7 +81,7 @@ class LocalProvider(Provider):
         self._now = now
 
     def __repr__(self) -> str:
-        return f"LocalProvider({getattr(self, 'forge', None)!r})"
+        return f"LocalProvider({str(getattr(getattr(self, 'forge', None), 'root', ''))!r})"
 
     @contextmanager
     def sdk(self) -> Iterator[Forge]:

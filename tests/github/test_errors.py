@@ -43,6 +43,8 @@ DENIED, EXISTS, MISSING = errors.PermissionDeniedError, errors.AlreadyExistsErro
 
 
 def _refused(status: int, body: Any = None, endpoint: str = "GET /any", **headers: str) -> errors.GitProviderError:
+    if isinstance(body, dict) and status in (404, 410) and "Route" not in str(body):
+        body = {"documentation_url": "https://docs.github.com/rest"} | body  # as GitHub writes it
     text = body if isinstance(body, str) else json.dumps(body)
     data = None if isinstance(body, str) else body
     named = {name.replace("_", "-"): value for name, value in headers.items()}
