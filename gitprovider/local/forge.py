@@ -4,7 +4,7 @@
 
     root/forge.sqlite3                        repositories, pull requests, rules, approvals, checks
     root/repositories/acme/widgets.git        a bare repository; `git clone` accepts its path
-    root/tmp/                                 repositories while they are made or removed
+    root/.gitprovider-scratch/                repositories while they are made or removed
 
 Every write holds SQLite's write lock while it reads, checks and moves a ref, because libgit2 has no compare-and-set for
 refs. Reads take no lock. Any number of processes and threads may share a root. Nothing stays open between two calls, so

@@ -9,6 +9,7 @@ import pytest
 
 from gitprovider import PullRequestState, PutFile
 from gitprovider.local import Forge
+from gitprovider.local.storage import SCRATCH
 from tests.support.local_forge import REPO, git, reports, start
 
 WRITERS = 8
@@ -123,11 +124,11 @@ def test_nothing_is_left_lying_about(written: tuple[Forge, list[dict[str, Any]]]
     forge, _ = written
 
     assert not list(Path(forge.root).rglob("*.lock"))
-    assert list((forge.root / "tmp").iterdir()) == []
+    assert [path.name for path in (forge.root / SCRATCH).iterdir()] == [".made-by-gitprovider"]
     assert {path.name for path in forge.root.iterdir()} <= {
         "forge.sqlite3",
         "forge.sqlite3-wal",
         "forge.sqlite3-shm",
         "repositories",
-        "tmp",
+        SCRATCH,
     }

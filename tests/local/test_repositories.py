@@ -19,6 +19,7 @@ from gitprovider import (
     RepoMovedError,
 )
 from gitprovider.local import Forge, LocalProvider, storage
+from gitprovider.local.storage import SCRATCH
 from tests.support.local_forge import REPO, git
 
 
@@ -164,12 +165,40 @@ def test_what_no_forge_made_is_left_alone(forge: Forge, root: Path, kind: str) -
 
 
 def test_half_made_repositories_are_cleared_away(forge: Forge, root: Path) -> None:
-    """What a killed creation left in tmp is gone after the next one."""
-    (root / "tmp/half-made").mkdir(parents=True)
+    """What a killed creation left behind is gone after the next one."""
+    forge.create_repo("acme/first")
+    (root / SCRATCH / "half-made").mkdir()
 
     forge.create_repo("acme/gadgets")
 
-    assert list((root / "tmp").iterdir()) == []
+    assert [path.name for path in (root / SCRATCH).iterdir()] == [".made-by-gitprovider"]
+
+
+@pytest.mark.parametrize("name", ["tmp", "temp", ".tmp", "build"])
+def test_what_no_forge_made_is_never_deleted(forge: Forge, root: Path, name: str) -> None:
+    """``--root .`` in a project that has such a folder would empty it."""
+    (root / name).mkdir(parents=True)
+    (root / name / "precious").write_text("mine")
+
+    forge.create_repo("acme/gadgets")
+    forge.delete_repo("acme/gadgets")
+
+    assert (root / name / "precious").read_text() == "mine"
+
+
+def test_a_scratch_folder_of_somebody_else_is_refused_and_kept(tmp_path: Path) -> None:
+    """Its content would be taken for half-made repositories."""
+    root = tmp_path / "theirs"
+    forge = Forge(root)
+    (root / SCRATCH).mkdir(parents=True)
+    (root / SCRATCH / "precious").write_text("mine")
+
+    with pytest.raises(ConflictError, match="no forge made it"):
+        forge.create_repo("acme/gadgets")
+
+    assert (root / SCRATCH / "precious").read_text() == "mine"
+    with pytest.raises(NotFoundError):
+        forge.repo("acme/gadgets")
 
 
 def test_a_repository_below_another(forge: Forge) -> None:
@@ -257,7 +286,7 @@ def test_a_lost_race_for_the_database(root: Path, monkeypatch: pytest.MonkeyPatc
     second.create_repo("acme/gadgets")
 
     assert [repo.path for repo in first.repos()] == ["acme/gadgets", REPO]
-    assert sorted(path.name for path in root.iterdir() if path.name.startswith(".")) == []
+    assert sorted(path.name for path in root.iterdir() if path.name.startswith(".")) == [SCRATCH]
 
 
 def test_the_database_stays_locked(forge: Forge, monkeypatch: pytest.MonkeyPatch) -> None:
