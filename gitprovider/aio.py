@@ -160,12 +160,7 @@ class AsyncGitProvider:
         return await self._read(lambda: self._provider.list_branches(repo))
 
     async def create_repo(
-        self,
-        repo: str,
-        *,
-        description: str = "",
-        visibility: Visibility = Visibility.PRIVATE,
-        auto_init: bool = False,
+        self, repo: str, *, description: str = "", visibility: Visibility = Visibility.PRIVATE, auto_init: bool = False
     ) -> Repo:
         """Create a repository and return it. The effect step is the create request.
 
@@ -284,12 +279,7 @@ class AsyncGitProvider:
         return await self._mutate(
             repo,
             partial(
-                CommitFiles,
-                branch=branch,
-                changes=changes,
-                message=message,
-                author=author,
-                expected_head=expected_head,
+                CommitFiles, branch=branch, changes=changes, message=message, author=author, expected_head=expected_head
             ),
         )
 

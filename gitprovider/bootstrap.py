@@ -13,14 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar
 
 from gitprovider._core.json import envelope, plain
-from gitprovider.checks import (
-    check_bool,
-    check_branch,
-    check_pull_request_branch,
-    check_seconds,
-    check_text,
-    refuse,
-)
+from gitprovider.checks import check_bool, check_branch, check_pull_request_branch, check_seconds, check_text, refuse
 from gitprovider.contract import InspectableProvider, optional
 from gitprovider.ensure import (
     Ensured,

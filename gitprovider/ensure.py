@@ -159,10 +159,7 @@ def ensure_branch(
         return Ensured(earlier.value, changed=False)
     sha = asked.source_sha or provider.head(repo, asked.source)
     return _ensure(
-        provider,
-        repo,
-        dataclasses.replace(asked, source=sha),
-        lambda: matching_branch(provider, repo, name, sha=sha),
+        provider, repo, dataclasses.replace(asked, source=sha), lambda: matching_branch(provider, repo, name, sha=sha)
     )
 
 
@@ -478,12 +475,7 @@ def ensure_change(
         if method is None:
             return False
         return ensure_merged(
-            provider,
-            repo,
-            number,
-            method=method,
-            delete_source_branch=delete_source_branch,
-            timeout=timeout,
+            provider, repo, number, method=method, delete_source_branch=delete_source_branch, timeout=timeout
         ).changed
 
     found = provider.find_pull_requests(repo, source_branch=source_branch, target_branch=target_branch)
@@ -498,12 +490,7 @@ def ensure_change(
         changed = ensure_branch(provider, repo, source_branch, source=target_branch).changed
     commit = ensure_files(provider, repo, source_branch, committed.changes, message=committed.message, author=author)
     pull = ensure_pull_request(
-        provider,
-        repo,
-        source_branch=source_branch,
-        target_branch=target_branch,
-        title=title,
-        description=description,
+        provider, repo, source_branch=source_branch, target_branch=target_branch, title=title, description=description
     )
     merged = finish(pull.value.number)
     changed = changed or commit.changed or pull.changed or merged

@@ -73,12 +73,7 @@ class Provider(InspectableProvider):
             return [found[name] for name in sorted(found)]
 
     def create_repo(
-        self,
-        repo: str,
-        *,
-        description: str = "",
-        visibility: Visibility = Visibility.PRIVATE,
-        auto_init: bool = False,
+        self, repo: str, *, description: str = "", visibility: Visibility = Visibility.PRIVATE, auto_init: bool = False
     ) -> Repo:
         return self._mutate(
             repo, partial(CreateRepo, description=description, visibility=visibility, auto_init=auto_init)
@@ -103,12 +98,7 @@ class Provider(InspectableProvider):
         return self._mutate(
             repo,
             partial(
-                CommitFiles,
-                branch=branch,
-                changes=changes,
-                message=message,
-                author=author,
-                expected_head=expected_head,
+                CommitFiles, branch=branch, changes=changes, message=message, author=author, expected_head=expected_head
             ),
         )
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Generic, TypeVar
 
 from gitprovider._core.operation import Operation, chain
 from gitprovider._remote.json_reader import JsonReader
 from gitprovider._remote.response import BodyError, Client, Request, Response, StatusError
-from gitprovider.errors import GitProviderError, UnexpectedResponseError
+from gitprovider.errors import AlreadyExistsError, GitProviderError, UnexpectedResponseError
 from gitprovider.events import RequestEvent, emit
 from gitprovider.redact import Redactor
 
@@ -190,6 +190,14 @@ class RemoteOperation(Operation, Generic[_C]):
             rate_limit_remaining=int(left) if left and left.isdecimal() and len(left) < 15 else None,
             request_id=self._redact(response.request_id) if response and response.request_id else None,
         )
+
+
+def with_existing(error: GitProviderError, read: Callable[[], Any]) -> GitProviderError:
+    """The error, with what has the name already where it can be read."""
+    if isinstance(error, AlreadyExistsError):
+        with suppress(Exception):
+            error.existing = read()
+    return error
 
 
 def _scrub(exc: BaseException, redact: Callable[[str], str]) -> None:

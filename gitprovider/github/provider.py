@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from gitprovider import checks
 from gitprovider._core.urls import origin
 from gitprovider._remote.json_reader import JsonReader
-from gitprovider._remote.operation import RemoteOperation
+from gitprovider._remote.operation import RemoteOperation, with_existing
 from gitprovider._remote.provider import RemoteProvider
 from gitprovider._remote.response import BodyError, Response, StatusError
 from gitprovider.checks import refuse
 from gitprovider.contract import TreeEntry
 from gitprovider.errors import (
-    AlreadyExistsError,
     AuthenticationError,
     GitProviderError,
     NotFoundError,
@@ -169,7 +168,7 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
             try:
                 made = convert.repo(JsonReader(op.request("POST", template, org=owner, body=body | extra)))
             except StatusError as exc:
-                raise _with_existing(op.meaning(exc), lambda: self._repo(op)) from exc
+                raise with_existing(op.meaning(exc), lambda: self._repo(op)) from exc
             op.done(asked.effect, made)
         self._credential.note_created(op.repo)
         with op.after("compare"):
@@ -190,7 +189,7 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
             try:
                 response = op.request("POST", REFS, repo=op.repo, body=body)
             except StatusError as exc:
-                raise _with_existing(
+                raise with_existing(
                     op.meaning(exc), lambda: convert.head(op.read(BRANCH, repo=op.repo, branch=asked.name)).branch
                 ) from exc
             made = convert.new_branch(JsonReader(response))
@@ -219,7 +218,7 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
                 made = convert.pull_request(JsonReader(op.request("POST", PULLS, repo=op.repo, body=body)))
             except StatusError as exc:
                 between = (asked.source_branch, asked.target_branch, PullRequestState.OPEN)
-                raise _with_existing(op.meaning(exc), lambda: self._find_pull_requests(op, *between)[0]) from exc
+                raise with_existing(op.meaning(exc), lambda: self._find_pull_requests(op, *between)[0]) from exc
             op.note(number=made.number, head_sha=made.head_sha)
             op.done(asked.effect, made)
         if asked.labels:
@@ -372,14 +371,6 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         if visibility is Visibility.INTERNAL:
             refuse("visibility", "is internal, which is only possible for an organization's repositories")
         return USER_REPOS, private
-
-
-def _with_existing(error: GitProviderError, read: Callable[[], Any]) -> GitProviderError:
-    """Set ``existing`` of an AlreadyExistsError, if it can be read, and return the error."""
-    if isinstance(error, AlreadyExistsError):
-        with suppress(Exception):
-            error.existing = read()
-    return error
 
 
 def _check_whole(response: Response) -> None:

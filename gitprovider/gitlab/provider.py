@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -13,7 +13,7 @@ import gitlab
 from gitprovider import checks
 from gitprovider._core.urls import origin
 from gitprovider._remote.json_reader import JsonReader
-from gitprovider._remote.operation import RemoteOperation
+from gitprovider._remote.operation import RemoteOperation, with_existing
 from gitprovider._remote.provider import RemoteProvider
 from gitprovider._remote.response import StatusError
 from gitprovider.contract import TreeEntry
@@ -218,7 +218,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
                     )
                 )
             except StatusError as exc:
-                error = _with_existing(op.meaning(exc), lambda: _existing_repo(op))
+                error = with_existing(op.meaning(exc), lambda: _existing_repo(op))
                 if isinstance(error, NotFoundError | PermissionDeniedError | InvalidRequestError):
                     # The group may have been deleted and made anew, with another number.
                     self._namespaces.pop(namespace, None)
@@ -247,7 +247,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
                 made = convert.branch(JsonReader(write(op, "POST", BRANCHES, project=op.repo, body=body)))
             except StatusError as exc:
                 error = _explain_race(op, asked.name, op.meaning(exc))
-                error = _with_existing(error, lambda: _branch(op, asked.name))
+                error = with_existing(error, lambda: _branch(op, asked.name))
                 if error.code == "source-not-found" and _was_just_begun(op):
                     error.outcome = Outcome.UNKNOWN
                     error.hint = "the project may have been empty: GitLab then begins it with a README.md of its own"
@@ -297,7 +297,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
                 response = JsonReader(write(op, "POST", MERGE_REQUESTS, project=op.repo, body=body))
             except StatusError as exc:
                 between = (asked.source_branch, asked.target_branch, PullRequestState.OPEN)
-                error = _with_existing(op.meaning(exc), lambda: self._find_pull_requests(op, *between)[0])
+                error = with_existing(op.meaning(exc), lambda: self._find_pull_requests(op, *between)[0])
                 raise _explain_missing_source(op, asked.source_branch, error) from exc
             made = convert.pull_request(response)
             op.note(number=made.number, head_sha=made.head_sha)
@@ -423,14 +423,6 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
                 raise NotFoundError(f"there is no namespace {path!r}; the host has {found.str('full_path')!r}")
             self._namespaces[path] = found.int("id")
         return self._namespaces[path]
-
-
-def _with_existing(error: GitProviderError, read: Callable[[], Any]) -> GitProviderError:
-    """The error, with what has the name already where it can be read."""
-    if isinstance(error, AlreadyExistsError):
-        with suppress(Exception):
-            error.existing = read()
-    return error
 
 
 def _existing_repo(op: GitLabOperation) -> Repo | None:

@@ -110,7 +110,7 @@ def test_the_timeout_ends_the_looking(hub: Hub) -> None:
     assert hub.waits == [1.0, 1.0, 0.5]
 
 
-def test_a_merge_whose_answer_was_a_refusal_is_read_up_as_done(hub: Hub) -> None:
+def test_a_merge_whose_response_was_a_refusal_is_found_to_be_done(hub: Hub) -> None:
     """Merged at that head, whoever did it: success, with the merge's commit."""
     pull = hub.given_pull()
     done = hub.forge.merge(REPO, 1, method=MergeMethod.MERGE, bypass=True)
@@ -145,7 +145,7 @@ def test_a_moved_head_tells_where_it_is(hub: Hub, status: int) -> None:
     assert (caught.value.expected, caught.value.actual) == (pull.head_sha, hub.forge.head(REPO, "feature"))
 
 
-def test_a_refusal_that_cannot_be_read_up_stands(hub: Hub) -> None:
+def test_a_refusal_that_cannot_be_explained_stands(hub: Hub) -> None:
     """It was refused, that much is known."""
     pull = hub.given_pull()
     _refuse(hub)
@@ -155,7 +155,7 @@ def test_a_refusal_that_cannot_be_read_up_stands(hub: Hub) -> None:
 
 
 @pytest.mark.parametrize("status", [403, 404, 429, 503])
-def test_other_failures_are_not_read_up(hub: Hub, status: int) -> None:
+def test_other_failures_are_not_explained(hub: Hub, status: int) -> None:
     """They are no refusals of this merge."""
     pull = hub.given_pull()
     body = (

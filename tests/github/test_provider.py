@@ -230,7 +230,7 @@ def test_a_lost_answer_is_not_followed_by_a_false_already_exists(hub: Hub) -> No
 
 @pytest.mark.pitfall("GH-X-08")
 def test_a_listing_that_single_sign_on_cut_short_is_an_error(hub: Hub) -> None:
-    """Partial results are no list."""
+    """Partial results are not a list."""
     hub.given_fault(
         Fault(kind="status", status=200, headers={"X-GitHub-SSO": "partial-results; organizations=1"}, body=b"[]")
     )

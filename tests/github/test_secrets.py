@@ -200,4 +200,4 @@ def test_nothing_is_kept_of_an_error(hub: Hub) -> None:
         hub.provider.head(REPO, "main")
 
     reachable = gc.get_referents(*[vars(link) for link in _chain(caught.value)])
-    assert "Date" not in repr([value for value in reachable if type(value).__name__ == "Answer"])
+    assert "Date" not in repr([value for value in reachable if type(value).__name__ == "Response"])

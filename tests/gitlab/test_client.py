@@ -31,7 +31,7 @@ def a_client(url: str = URL, *, timeout: float = 15, obey_rate_limit: bool = Fal
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """What requests is told about each request, which is answered with an empty list."""
+    """What requests is told about each request, which gets an empty list."""
     seen: list[dict[str, Any]] = []
 
     def send(self: Any, request: requests.PreparedRequest, **options: Any) -> requests.Response:
@@ -255,7 +255,7 @@ def test_a_2xx_that_is_no_json_is_a_body_error(rsps: responses.RequestsMock, bod
 
 
 def test_an_empty_2xx_is_no_data(rsps: responses.RequestsMock) -> None:
-    """A DELETE is answered with 204."""
+    """A DELETE returns 204."""
     rsps.delete(f"{URL}/api/v4/projects/7/protected_branches/main", status=204)
 
     assert a_client().send(Request(method="DELETE", template="/projects/7/protected_branches/main")).data is None

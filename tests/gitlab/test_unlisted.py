@@ -280,7 +280,7 @@ def merged(world: World) -> GitLabProvider:
 @pytest.mark.parametrize("form", [*NO_PROOF, "own", "right"])
 @pytest.mark.parametrize("when", WHEN)
 def test_a_source_branch_is_gone_when_a_read_says_so(ready: World, form: str, when: str) -> None:
-    """K2-2: whatever the deletion was answered with, the branch itself decides."""
+    """K2-2: whatever the deletion returned, the branch itself decides."""
     own = {"own": {"message": "404 Branch Not Found"}, "right": {"message": "404 Project Not Found"}}
     provider = merged(ready)
     respond(ready, "DELETE", "/branches/", 404, own.get(form) or NO_PROOF[form], when=when)
