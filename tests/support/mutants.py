@@ -727,7 +727,9 @@ class TakesTheTargetsHead(_Merging):
 
     def merge(self, repo: str, number: int, given: dict[str, Any]) -> MergeResult:
         result = super().merge(repo, number, given)
-        return dataclasses.replace(result, sha=self.forge.head(repo, self.forge.pull_request(repo, number).target_branch))
+        return dataclasses.replace(
+            result, sha=self.forge.head(repo, self.forge.pull_request(repo, number).target_branch)
+        )
 
 
 @found_by("merge_a_squash_brings_the_changes_without_the_commits", "merge_a_rebase_makes_no_merge_commit")
