@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import itertools
 from collections.abc import Callable, Iterator
@@ -12,10 +13,14 @@ from typing import Any
 
 import pytest
 
+from gitprovider import testing
+from gitprovider._core.edits import EXECUTABLE, PLAIN
+from gitprovider.contract import GitProviderContract
 from gitprovider.errors import GitProviderError
 from gitprovider.github import GitHubProvider
 from gitprovider.local import LocalProvider
 from gitprovider.testing import GitProviderContractTests, Rig
+from tests.support import mutants
 from tests.support.mutants import CASES, REMOTE_CASES
 from tests.support.rigs import github_rig, local_rig
 
@@ -88,3 +93,38 @@ def test_there_are_mutants_for_every_operation() -> None:
 
     assert len(CASES) >= 40
     assert operations <= redefined
+
+
+def literals(node: ast.AST) -> set[str]:
+    """The texts of two characters and more in some code, without docstrings and decorators."""
+    left_out: set[int] = set()
+    for child in ast.walk(node):
+        if isinstance(child, ast.ClassDef | ast.FunctionDef):
+            if ast.get_docstring(child) is not None:
+                left_out.add(id(child.body[0].value))  # type: ignore[attr-defined]  # a docstring is an expression
+            left_out |= {id(part) for decorator in child.decorator_list for part in ast.walk(decorator)}
+    return {
+        child.value
+        for child in ast.walk(node)
+        if isinstance(child, ast.Constant) and isinstance(child.value, str) and len(child.value) > 1
+        if id(child) not in left_out
+    }
+
+
+def test_a_mutant_knows_no_literal_of_a_case() -> None:
+    """A branch, a path or a message of one case would make the mutant wrong there and nowhere else."""
+    cases = [ast.parse(path.read_text(encoding="utf-8")) for path in Path(testing.__file__).parent.glob("_*.py")]
+    operations = [name for name in vars(GitProviderContract) if not name.startswith("_")]
+    parameters = {
+        name for each in operations for name in inspect.signature(getattr(GitProviderContract, each)).parameters
+    }
+    of_everybody = {*operations, *parameters, "path", PLAIN, EXECUTABLE}
+
+    known = set().union(*map(literals, cases)) - of_everybody
+    mutants_code = ast.parse(Path(mutants.__file__).read_text(encoding="utf-8"))
+
+    assert {
+        node.name: found
+        for node in mutants_code.body
+        if isinstance(node, ast.ClassDef) and (found := literals(node) & known)
+    } == {}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import unquote
 
-from gitprovider.contract import TreeEntry
+from gitprovider.contract import TreeEntry, optional
 from gitprovider.errors import (
     AlreadyExistsError,
     AuthenticationError,
@@ -209,7 +209,7 @@ class GuessesTheSource(LocalProvider):
             return super().create_branch(repo, name, source=source)
         except NotFoundError:
             names = [found for found, _ in self.forge.branches(repo) if found.startswith(source[:3])]
-            return super().create_branch(repo, name, source=names[0] if names else "main")
+            return super().create_branch(repo, name, source=names[0] if names else self.forge.repo(repo).default_branch)
 
 
 @found_by("create_branch_a_name_that_git_refuses_is_refused_before_any_request")
@@ -347,6 +347,12 @@ class _Committing(LocalProvider):
         return {}
 
 
+def _tree(provider: LocalProvider, repo: str, branch: str) -> dict[str, TreeEntry]:
+    """What is on the branch; nothing in an empty repository."""
+    head = optional(provider.forge.head, repo, branch)
+    return {} if head is None else provider.forge.read_tree(repo, head)
+
+
 def _bytes(change: PutFile) -> bytes:
     assert isinstance(change.content, bytes)
     return change.content
@@ -466,7 +472,7 @@ class MakesTheBranch(_Committing):
         try:
             return super().make(repo, branch, changes, **given)
         except NotFoundError:
-            self.forge.create_branch(repo, branch, self.forge.head(repo, "main"))
+            self.forge.create_branch(repo, branch, self.forge.head(repo, self.forge.repo(repo).default_branch))
             return super().make(repo, branch, changes, **given)
 
 
@@ -485,21 +491,28 @@ class CommitsPastProtection(_Committing):
 class OverwritesOnAMove(_Committing):
     """Moves as a tree does, onto whatever is there."""
 
-    def changed(self, changes: Sequence[FileChange]) -> Sequence[FileChange]:
-        if not isinstance(changes, list):
-            return changes
-        there = [c.to for c in changes if isinstance(c, MoveFile) and c.to == "other"]
-        return [c for c in changes if not isinstance(c, MoveFile) or c.to not in there]
+    def make(self, repo: str, branch: str, changes: Sequence[FileChange], **given: Any) -> Commit:
+        tree = _tree(self, repo, branch)
+        made: list[FileChange] = []
+        for change in changes:
+            if isinstance(change, MoveFile) and change.to in tree and change.path in tree:
+                content = self.forge.read_blob(repo, tree[change.path].sha)
+                made += [DeleteFile(path=change.path), PutFile(path=change.to, content=content)]
+            else:
+                made.append(change)
+        return super().make(repo, branch, made, **given)
 
 
 @found_by("commit_files_changes_that_do_not_fit_the_tree_are_refused")
 class DeletesWhatIsNotThere(_Committing):
     """Takes a delete of nothing for done."""
 
-    def changed(self, changes: Sequence[FileChange]) -> Sequence[FileChange]:
-        if not isinstance(changes, list):
-            return changes
-        return [c for c in changes if not isinstance(c, DeleteFile) or c.path != "none"]
+    def make(self, repo: str, branch: str, changes: Sequence[FileChange], **given: Any) -> Commit:
+        tree = _tree(self, repo, branch)
+        made = [change for change in changes if not isinstance(change, DeleteFile) or change.path in tree]
+        if not made:
+            return dataclasses.replace(self.commit(repo, self.forge.head(repo, branch)), branch=branch)
+        return super().make(repo, branch, made, **given)
 
 
 @found_by("commit_files_a_path_is_touched_once")
@@ -520,7 +533,7 @@ class BeginsAnywhere(_Committing):
         try:
             return super().make(repo, branch, changes, **given)
         except InvalidRequestError:
-            return super().make(repo, "main", changes, **given)
+            return super().make(repo, self.forge.repo(repo).default_branch, changes, **given)
 
 
 @found_by("commit_files_a_path_is_read_at_the_call")
@@ -694,7 +707,7 @@ class SaysMergedWhenItIsNot(_Merging):
         try:
             return super().merge(repo, number, given)
         except NotMergeableError:
-            return MergeResult(sha=self.forge.head(repo, "main"))
+            return MergeResult(sha=self.forge.head(repo, self.forge.pull_request(repo, number).target_branch))
 
 
 @found_by("merge_merging_twice_is_one_merge", "merge_merged_already_is_success")
@@ -714,7 +727,9 @@ class TakesTheTargetsHead(_Merging):
 
     def merge(self, repo: str, number: int, given: dict[str, Any]) -> MergeResult:
         result = super().merge(repo, number, given)
-        return dataclasses.replace(result, sha=self.forge.head(repo, "main"))
+        return dataclasses.replace(
+            result, sha=self.forge.head(repo, self.forge.pull_request(repo, number).target_branch)
+        )
 
 
 @found_by("merge_a_squash_brings_the_changes_without_the_commits", "merge_a_rebase_makes_no_merge_commit")
@@ -928,7 +943,9 @@ class TakesAFailureForEmpty(GitHubProvider):
 
     def list_branches(self, repo: str) -> list[Branch]:
         try:
-            self.head(repo, "main")
+            self.commit(repo, "0" * 40)
+        except NotFoundError:
+            pass
         except ProviderUnavailableError:
             return []
         return super().list_branches(repo)
