@@ -165,7 +165,8 @@ class AsyncGitProvider:
         """Create a repository and return it. The effect step is the create request.
 
         Args:
-            repo: the full path. The namespace must exist (local: it is created).
+            repo: the full path. The namespace must exist (local: it is created). The old path of a renamed repository
+                is free, and then no longer leads to that one.
             description: one line.
             visibility: PUBLIC, PRIVATE or INTERNAL (GitHub: INTERNAL is unsupported on github.com's own API;
                 GitLab: unsupported on gitlab.com, which has disabled it).
@@ -308,7 +309,8 @@ class AsyncGitProvider:
         Raises:
             AlreadyExistsError: a pull request is open between these branches. ``existing`` is that PullRequest.
             NotFoundError: no such repository, source branch or target branch.
-            ConflictError: there are no commits between the branches (GitHub, local; GitLab opens it anyway).
+            ConflictError: there are no commits between the branches (GitHub, local; GitLab opens it anyway), or the two
+                branches have no history in common.
             PermissionDeniedError: the plan has no drafts, or the credential may not open pull requests.
             Any error with outcome PARTIAL: the pull request was opened and is in ``completed``, but a label or reviewer
                 was not set.
@@ -353,7 +355,8 @@ class AsyncGitProvider:
                 merge.
             message: the message of the merge or squash commit. It is refused with REBASE, which makes no commit.
             delete_source_branch: delete the source branch after the merge. It is deleted only if it is in the same
-                repository and still at the merged head.
+                repository and still at the merged head, and if no other open pull request is from or into it, because
+                a host closes those.
             timeout: seconds to wait, by reading only, while the host computes whether the pull request can be merged.
 
         Raises:

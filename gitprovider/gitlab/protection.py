@@ -24,15 +24,12 @@ from gitprovider.errors import (
     AlreadyExistsError,
     ConflictError,
     NotFoundError,
-    Outcome,
     PermissionDeniedError,
-    UnexpectedResponseError,
     UnsupportedOptionError,
 )
-from gitprovider.gitlab import convert
 from gitprovider.gitlab.client import GitLabClient
-from gitprovider.gitlab.endpoints import BRANCH, BRANCHES, RULE, RULES
-from gitprovider.gitlab.refusals import write
+from gitprovider.gitlab.endpoints import BRANCHES, RULE, RULES
+from gitprovider.gitlab.refusals import check_same, read_branch, write
 from gitprovider.models import BranchProtection
 from gitprovider.mutations import ProtectBranch
 
@@ -53,9 +50,9 @@ class ProtectionCall:
     def run(self) -> BranchProtection:
         """Do what is missing, and return what holds."""
         self._read_plan()
+        with self._op.before("read protection"):  # a rule can be there, or be made, for a branch that is not
+            read_branch(self._op, self._asked.branch)
         if self._plan.exact is None and not self._plan.done:
-            with self._op.before("read protection"):  # a rule can be made for a branch that does not exist
-                convert.branch(self._op.read(BRANCH, project=self._op.repo, branch=self._asked.branch))
             try:
                 return self._create()
             except AlreadyExistsError:
@@ -161,10 +158,7 @@ class ProtectionCall:
         return self._checked(made, body["name"])
 
     def _checked(self, acknowledged: Rule, name: str) -> Rule:
-        if acknowledged.name != name:
-            raise UnexpectedResponseError(
-                f"GitLab returned the rule {acknowledged.name!r}, not {name!r}", outcome=Outcome.UNKNOWN
-            )
+        check_same("rule", acknowledged.name, name)
         return acknowledged
 
     def _delete(self, name: str) -> None:
@@ -200,7 +194,7 @@ def read_protection(op: RemoteOperation[GitLabClient], branch: str) -> BranchPro
     Raises:
         ConflictError: code ``unfinished``: a call of ``protect_branch`` ended in between, and left its bridge.
     """
-    convert.branch(op.read(BRANCH, project=op.repo, branch=branch))
+    read_branch(op, branch)
     matching = [rule for rule in _read_rules(op) if rule.matches(branch)]
     if (bridge := left_bridge(branch, matching)) is not None:
         raise ConflictError(

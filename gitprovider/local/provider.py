@@ -12,7 +12,7 @@ from gitprovider import checks
 from gitprovider._core.operation import Operation
 from gitprovider._core.provider import Provider
 from gitprovider.contract import TreeEntry, optional
-from gitprovider.errors import AlreadyExistsError, NotMergeableError, RepoMovedError
+from gitprovider.errors import AlreadyExistsError, ConflictError, NotMergeableError, RepoMovedError
 from gitprovider.events import Hook
 from gitprovider.local import convert
 from gitprovider.local.database import PullRecord
@@ -191,8 +191,22 @@ class LocalProvider(Provider):
             with op.after("delete source branch"):
                 # A branch that is already gone is in the desired state.
                 if optional(self.forge.head, op.repo, pull.source_branch) is not None:
+                    self._refuse_needed(op.repo, pull.source_branch)
                     self.forge.delete_branch(op.repo, pull.source_branch, expected=pull.head_sha)
         return result
+
+    def _refuse_needed(self, repo: str, branch: str) -> None:
+        """Refuse to delete a branch that open pull requests need, because the forge would close them.
+
+        Raises:
+            ConflictError: the branch has such pull requests. The message names them.
+        """
+        found = self.forge.pull_requests(repo, state=PullRequestState.OPEN)
+        if numbers := [pull.number for pull in found if branch in (pull.source_branch, pull.target_branch)]:
+            raise ConflictError(
+                f"the source branch was not deleted: the open pull requests {numbers} are from or into it",
+                hint="merge or close them first",
+            )
 
     # The hooks of HostState
 
