@@ -208,14 +208,15 @@ def test_open_pull_request_is_two_and_one_for_each_reviewer(make_world: Make) ->
 @pytest.mark.parametrize("pinned", [False, True])
 @pytest.mark.parametrize("delete", [False, True])
 def test_merge_pull_request_is_three(world: World, provider: GitLabProvider, pinned: bool, delete: bool) -> None:
-    """The merge request, the project's settings, the merge. A read tells that the source branch is gone."""
+    """The merge request, the settings, the merge. Reads tell who needs the source branch, and that it is gone."""
     number = world.pull_request()
     head = world.forge.head(REPO, "feature")
 
     provider.merge_pull_request(REPO, number, expected_head=head if pinned else None, delete_source_branch=delete)
 
-    look = ["GET /repository/branches/feature"] if delete else []
-    assert world.sent == [f"GET /merge_requests/{number}", "GET", f"PUT /merge_requests/{number}/merge", *look]
+    others, look = (["GET /merge_requests"] * 2, ["GET /repository/branches/feature"]) if delete else ([], [])
+    read = [f"GET /merge_requests/{number}", "GET", *others]
+    assert world.sent == [*read, f"PUT /merge_requests/{number}/merge", *look]
 
 
 def test_merge_pull_request_polls_while_gitlab_computes(make_world: Make) -> None:

@@ -543,6 +543,55 @@ def altered(world: World, method: str, endpoint: str, change: Callable[[Any], No
     world.fake.handle = handled  # type: ignore[method-assign]  # it answers as the fake does
 
 
+READ_ALTERED: list[tuple[str, str, str, Callable[[Any], None]]] = [
+    ("head", "GET", "/branches/{branch}", lambda d: d.update(name="another")),
+    ("head", "GET", "/branches/{branch}", lambda d: d.update(name="Feature")),
+    ("commit", "GET", "/commits/{sha}", lambda d: d.update(id="5" * 40)),
+    ("protection", "GET", "/branches/{branch}", lambda d: d.update(name="another")),
+    ("get_pull_request", "GET", "/merge_requests/{iid}", lambda d: d.update(iid=77)),
+    ("create_branch", "GET", "/branches/{branch}", lambda d: d.update(name="another")),
+    ("protect_branch", "GET", "/branches/{branch}", lambda d: d.update(name="another")),
+    ("merge_pull_request", "GET", "/merge_requests/{iid}", lambda d: d.update(iid=77)),
+]
+
+
+@pytest.mark.parametrize(("operation", "method", "endpoint", "change"), READ_ALTERED, ids=itertools.count())
+def test_a_read_of_something_else_is_no_answer(
+    ready: World, operation: str, method: str, endpoint: str, change: Callable[[Any], None]
+) -> None:
+    """A proxy, or a cache, that mixes responses up: a mutation would be built on another thing."""
+    altered(ready, method, endpoint, change)
+    sha = ready.head
+    call = {**READS, **{name: found for name, (found, _) in CALLS.items()}, "commit": lambda p: p.commit(REPO, sha)}
+
+    error = failure(lambda: call[operation](ready.provider()))
+
+    assert (type(error), error.outcome) == (UnexpectedResponseError, Outcome.NOT_APPLIED)
+    assert ready.mutations == []
+
+
+MERGED_OTHERWISE: list[tuple[MergeMethod, dict[str, Any]]] = [
+    (MergeMethod.MERGE, {"target_branch": "else"}),
+    (MergeMethod.MERGE, {"squash_commit_sha": "6" * 40}),
+    (MergeMethod.MERGE, {"merge_commit_sha": None}),
+    (MergeMethod.SQUASH, {"squash": False}),
+    (MergeMethod.REBASE, {"merge_commit_sha": "7" * 40}),
+    (MergeMethod.REBASE, {"squash_commit_sha": "8" * 40}),
+]
+
+
+@pytest.mark.parametrize(("method", "change"), MERGED_OTHERWISE)
+def test_a_merge_in_another_way_is_partial(ready: World, method: MergeMethod, change: dict[str, Any]) -> None:
+    """The settings changed after they were read: it is merged, and not as was asked."""
+    ready.method(method)
+    altered(ready, "PUT", "/merge", lambda d: d.update(change))
+
+    error = failure(lambda: ready.provider().merge_pull_request(REPO, 1, method=method))
+
+    assert (type(error), error.outcome) == (UnexpectedResponseError, Outcome.PARTIAL)
+    assert [step.name for step in error.completed] == ["merge"]
+
+
 ALTERED: list[tuple[str, str, str, Callable[[Any], None]]] = [
     ("create_repo", "POST", "/projects", lambda d: d.update(path_with_namespace="acme/other")),
     ("create_repo", "POST", "/projects", lambda d: d.update(visibility="public")),
@@ -814,6 +863,49 @@ def test_conflicts_are_told_under_any_status(ready: World, status: str) -> None:
 def test_an_unknown_status_shows_the_host_s_words(ready: World) -> None:
     """K5-3: whatever a newer GitLab invents."""
     assert "made_up" in status_of(ready, "made_up").message
+
+
+MERGE_ERRORS: list[tuple[str, NotMergeableReason]] = [
+    ("Conflicts detected during merge", NotMergeableReason.CONFLICT),
+    ("Squashing failed: Squash the commits locally, resolve any conflicts, then push", NotMergeableReason.CONFLICT),
+    ("Only fast-forward merge is allowed. Please update your source branch", NotMergeableReason.BEHIND),
+    ("This project requires squashing commits when merge requests are accepted.", NotMergeableReason.METHOD),
+    ("pre-receive hook declined", NotMergeableReason.POLICY),
+    ("GL-HOOK-ERR: not on Mondays", NotMergeableReason.POLICY),
+    ("This repository has exceeded its size limit of 10 MB", NotMergeableReason.POLICY),
+    ("The path 'x' is locked by another user", NotMergeableReason.POLICY),
+    ("made up 4711", NotMergeableReason.UNKNOWN),
+]
+
+
+def failing(world: World, message: str, status: int) -> NotMergeableError | GitProviderError:
+    """Refuse the merge, and let the merge request tell why."""
+    respond(world, "PUT", "/merge$", status, {"message": "Branch cannot be merged"})
+    altered(world, "GET", "/merge_requests/{iid}", lambda d: d.update(merge_error=message))
+    return failure(lambda: world.provider().merge_pull_request(REPO, 1))
+
+
+@pytest.mark.parametrize("status", [405, 406, 412, 422, 423])
+@pytest.mark.parametrize(("message", "reason"), MERGE_ERRORS)
+def test_a_merge_that_failed_is_told_by_what_it_left(
+    ready: World, message: str, reason: NotMergeableReason, status: int
+) -> None:
+    """`Branch cannot be merged` helps nobody; what GitLab wrote into the merge request does."""
+    error = failing(ready, message, status)
+
+    assert isinstance(error, NotMergeableError)
+    assert (error.reason, error.outcome, error.status) == (reason, Outcome.NOT_APPLIED, status)
+    assert message in error.message
+
+
+@pytest.mark.parametrize("words", [*LOST_WORDS, "Something went wrong during merge: 4:Deadline Exceeded", "14:none"])
+def test_a_merge_that_the_storage_lost_is_unknown(ready: World, words: str) -> None:
+    """The target branch may have moved. What an earlier attempt left says nothing about a merge that was not tried."""
+    tried = failing(ready, words, 422)
+    untried = failing(ready, words, 405)
+
+    assert (type(tried), tried.outcome) == (ProviderUnavailableError, Outcome.UNKNOWN)
+    assert (type(untried), untried.outcome) == (NotMergeableError, Outcome.NOT_APPLIED)
 
 
 @pytest.mark.parametrize("text", ["The repository is temporarily read-only", "GitLab is in maintenance mode"])
