@@ -112,7 +112,9 @@ class CommitCall:
         if repository is None:
             # GraphQL returns null for a missing, an invisible and a moved project. The REST API tells them apart.
             self._op.request("GET", PROJECT, project=self._op.repo)
-            raise PermissionDeniedError("the project's repository cannot be read", hint=REPOSITORY_OFF)
+            raise PermissionDeniedError(
+                "the project's repository cannot be read", hint=REPOSITORY_OFF, code="repository-off"
+            )
         return seen(repository)
 
     def _look_by_rest(self) -> Seen:

@@ -228,7 +228,10 @@ class MergeCall:
         status = self._status()
         hint = "the source branch may not exist, or has no commits of its own" if status == _WITHOUT_SOURCE else None
         return NotMergeableError(
-            f"GitLab's merge status is {status}", reason=reason, transient=status in _PASSING, hint=hint
+            f"GitLab's merge status is {status}",
+            reason=reason,
+            transient=reason is NotMergeableReason.PENDING or status in _PASSING,
+            hint=hint,
         )
 
     def _failure(self, *, attempted: bool) -> GitProviderError | None:
@@ -310,6 +313,10 @@ class MergeCall:
         """Read the merge request: the result where it is merged at this head, else the reason why it is not."""
         try:
             done = self._read()
+            while done is None and self._is_computing() and self._deadline.pause():  # somebody else's merge may run
+                done = self._read()
+        except RetryCancelledError:
+            raise
         except (HeadMovedError, NotMergeableError) as found:
             error: GitProviderError = found
         except Exception:  # GitLab's own message remains
@@ -374,7 +381,9 @@ class MergeCall:
             )
         if done.already_merged:
             try:
-                self._op.request("DELETE", BRANCH, project=self._op.repo, branch=name)
+                status = self._op.request("DELETE", BRANCH, project=self._op.repo, branch=name).status
+                if status != 204 and self._source(name) is not None:
+                    raise UnexpectedResponseError(f"GitLab returned {status}, and keeps the source branch {name!r}")
             except StatusError as exc:
                 if exc.response.status != 404:
                     raise

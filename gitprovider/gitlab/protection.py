@@ -24,7 +24,9 @@ from gitprovider.errors import (
     AlreadyExistsError,
     ConflictError,
     NotFoundError,
+    Outcome,
     PermissionDeniedError,
+    UnexpectedResponseError,
     UnsupportedOptionError,
 )
 from gitprovider.gitlab.client import GitLabClient
@@ -162,20 +164,27 @@ class ProtectionCall:
         return acknowledged
 
     def _delete(self, name: str) -> None:
-        """Delete a rule. After a 404 the rules are read: it is gone if they lack it, whoever deleted it."""
+        """Delete a rule. After a 404, or a success without the usual 204, the rules are read and decide."""
         try:
-            self._op.request("DELETE", RULE, project=self._op.repo, name=name)
+            status = self._op.request("DELETE", RULE, project=self._op.repo, name=name).status
+            if status != 204 and self._is_listed(name):
+                raise UnexpectedResponseError(
+                    f"the rule {name!r} is still there: GitLab returned {status}", outcome=Outcome.UNKNOWN
+                )
         except StatusError as exc:
             if exc.response.status != 404:
                 raise
             refused = self._op.meaning(exc)
-            if not any(one.name == name and not one.inherited for one in _read_rules(self._op)):
+            if not self._is_listed(name):
                 return
             message = f"the rule {name!r} is still there: {refused.message}"
             if isinstance(refused, NotFoundError):
                 refused = PermissionDeniedError(message, status=404, hint="the role is too low to delete the rule")
             refused.message, refused.args = message, (message,)
             raise refused from exc
+
+    def _is_listed(self, name: str) -> bool:
+        return any(one.name == name and not one.inherited for one in _read_rules(self._op))
 
     def _compare(self, held: BranchProtection | None) -> BranchProtection:
         held = held or BranchProtection.nothing()

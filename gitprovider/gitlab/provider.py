@@ -398,10 +398,20 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         return is_retryable_read_error(error, obey_rate_limit=self._settings.obey_rate_limit)
 
     def _explain(self, op: GitLabOperation, error: GitProviderError) -> None:
-        """Read where a moved project is now. GitLab refuses a write to the old path without saying."""
-        if isinstance(error, RepoMovedError) and error.moved_to is None and op.repo:
-            with suppress(Exception):
-                error.moved_to = self._repo(op).path
+        """Read where a moved project is now, or whether one without a repository is being imported.
+
+        GitLab refuses a write to the old path without saying. A proxy redirects what has not moved.
+        """
+        with suppress(Exception):
+            if isinstance(error, RepoMovedError) and error.moved_to is None and op.repo:
+                path = self._repo(op).path
+                if path.casefold() != op.repo.casefold():
+                    error.moved_to = path
+                else:
+                    error.hint = "the project has not moved: something in front of GitLab redirects; look at url="
+            if error.code == "repository-off" and convert.is_being_imported(op.read(PROJECT, project=op.repo)):
+                error.transient = True
+                error.hint = "the project is being imported, and has its repository when that is done"
 
     def _repo(self, op: GitLabOperation) -> Repo:
         """The project, also where it has another path now: by the number in the redirect, never by its address.

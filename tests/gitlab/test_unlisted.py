@@ -865,6 +865,95 @@ def test_an_unknown_status_shows_the_host_s_words(ready: World) -> None:
     assert "made_up" in status_of(ready, "made_up").message
 
 
+@pytest.mark.parametrize("reads", [1, 3])
+@pytest.mark.parametrize("ends", ["merged", "idle", "never"])
+def test_a_merge_that_somebody_else_has_begun_is_waited_for(ready: World, reads: int, ends: str) -> None:
+    """K5-2 on GitLab: the merge request is locked while one merge runs, and another is refused with 405."""
+    respond(ready, "PUT", "/merge$", 405, {"message": "405 Method Not Allowed"})
+    handle = ready.fake.handle
+    seen = iter(range(99))
+
+    def handled(request: Any) -> Any:
+        response = handle(request)
+        refused = len(ready.mutations) > 0 and request.path.endswith("/merge_requests/1")
+        if refused and ((turn := next(seen)) < reads or ends == "never"):
+            data = json.loads(response.body) | {"state": "locked"}
+            return replace(response, body=json.dumps(data).encode())
+        if refused and turn == reads and ends == "merged":
+            ready.forge.merge(REPO, 1, method=MergeMethod.MERGE, bypass=True)
+            return handle(request)
+        return response
+
+    ready.fake.handle = handled  # type: ignore[method-assign]  # it answers as the fake does
+
+    def call() -> Any:
+        return ready.provider().merge_pull_request(REPO, 1, timeout=20.0)
+
+    if ends == "merged":
+        assert call().already_merged
+        return
+    error = failure(call)
+    assert isinstance(error, NotMergeableError)
+    assert error.outcome is Outcome.NOT_APPLIED
+    assert error.retryable is (ends == "never")
+    assert error.reason is (NotMergeableReason.PENDING if ends == "never" else NotMergeableReason.UNKNOWN)
+    assert len(ready.mutations) == 1
+
+
+@pytest.mark.parametrize("level", ["scheduled", "started", "finished", "failed", "none"])
+@pytest.mark.parametrize("operation", ["list_branches", "create_branch", "commit_files"])
+def test_a_repository_that_is_being_imported_is_so_for_a_while(ready: World, operation: str, level: str) -> None:
+    """GitLab has the project before it has the repository."""
+    off(ready)
+    respond(ready, "POST", "/graphql", 200, {"data": {"project": {"repository": None}}}, times=None)
+    known = {"import_status": level, "empty_repo": level in ("scheduled", "started")}
+    altered(ready, "GET", "/projects/{project}", lambda d: d.update(known))
+    call = READS.get(operation) or CALLS[operation][0]
+
+    error = failure(lambda: call(ready.provider()))
+
+    assert isinstance(error, PermissionDeniedError)
+    assert error.retryable is (level in ("scheduled", "started"))
+    assert ("imported" in (error.hint or "")) is error.retryable
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("place", ["/users/sign_in", "https://sso.example.org/login", "/api/v4/elsewhere"])
+def test_a_redirect_of_what_has_not_moved_names_no_new_path(ready: World, status: int, place: str) -> None:
+    """A caller who follows moved_to to the same path would loop for ever."""
+    ready.fault("redirect", method="POST", endpoint="/branches$", status=status, headers={"Location": place})
+
+    error = failure(lambda: ready.provider().create_branch(REPO, "new", source="main"))
+
+    assert getattr(error, "moved_to", None) is None
+    assert "url=" in (error.hint or "")
+
+
+@pytest.mark.parametrize("status", [200, 202, 203, 206])
+@pytest.mark.parametrize("what", ["branch", "rule", "bridge"])
+@pytest.mark.parametrize("when", WHEN)
+def test_a_deletion_is_done_when_the_host_says_so_or_a_read_does(
+    weak: World, status: int, what: str, when: str
+) -> None:
+    """K2-2, K2-3: any success but a 204 is another host's word."""
+    weak.pull_request()
+    known = {"method": "DELETE", "status": status, "body": b"{}", "when": when}
+    weak.fault("status", endpoint="/branches/", **known)
+    weak.fault("status", endpoint="/protected_branches/", nth=2 if what == "bridge" else 1, **known)
+    provider = merged(weak)
+
+    def call() -> Any:
+        if what == "branch":
+            return provider.merge_pull_request(REPO, 1, delete_source_branch=True)
+        return provider.protect_branch(REPO, "main")
+
+    if when == "after":
+        call()
+        return
+    error = failure(call)
+    assert (type(error), error.outcome) == (UnexpectedResponseError, Outcome.PARTIAL)
+
+
 MERGE_ERRORS: list[tuple[str, NotMergeableReason]] = [
     ("Conflicts detected during merge", NotMergeableReason.CONFLICT),
     ("Squashing failed: Squash the commits locally, resolve any conflicts, then push", NotMergeableReason.CONFLICT),
