@@ -23,10 +23,12 @@ from types import TracebackType
 from typing import Any, NoReturn, Self
 from urllib.parse import urlsplit
 
+import requests
 import urllib3
 
 from gitprovider._core.urls import is_loopback, parse_api_server
 from gitprovider._remote.response import BodyError, Request, Response, StatusError
+from gitprovider._remote.session import OneOriginSession
 from gitprovider.checks import check_int, refuse
 from gitprovider.options import Host
 from gitprovider.redact import Redactor, printable, redact
@@ -34,6 +36,8 @@ from gitprovider.redact import Redactor, printable, redact
 _log = logging.getLogger("github")
 _before = tuple(_log.handlers)
 import github  # noqa: E402 - the handlers must be recorded first
+from github.GithubObject import is_undefined  # noqa: E402
+from github.Requester import HTTPRequestsConnectionClass, HTTPSRequestsConnectionClass, Requester  # noqa: E402
 
 for _handler in tuple(_log.handlers):
     if _handler not in _before:
@@ -70,7 +74,12 @@ class DivertedError(github.GithubException):
 
 
 class SendOnce(urllib3.Retry):
-    """A retry policy that repeats nothing and stops at each response that PyGithub would act on by itself."""
+    """A retry policy that repeats nothing and stops at each response that PyGithub would act on by itself.
+
+    PyGithub hands it to each of its connections, so it also has the session that they send through.
+    """
+
+    session: OneOriginSession
 
     def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:
         """Report whether to stop at the response. A 202 to a write is an ordinary response."""
@@ -97,6 +106,69 @@ class SendOnce(urllib3.Retry):
         raise DivertedError(response.status, None, headers, "the response is a redirect or not ready")
 
 
+class _Connection:
+    """A connection of PyGithub that sends through its client's session, which ``retry`` has."""
+
+    protocol: str
+    _default_port: int
+
+    def __init__(self, host: str, port: int | None = None, *, retry: SendOnce, **settings: Any) -> None:
+        # PyGithub's own __init__ makes another session: for any origin, with cookies and proxies, and for another host
+        # without the timeout and the bundle of certificate authorities.
+        self.host = f"[{host}]" if ":" in host else host
+        self.session: requests.Session = retry.session
+        self.port = port or self._default_port
+        self.timeout = settings.get("timeout")
+        self.verify = settings.get("verify", retry.session.verify)
+
+    def close(self) -> None:
+        """Leave the session open: PyGithub makes a connection for each request. The client closes it."""
+
+
+class _Http(_Connection, HTTPRequestsConnectionClass):
+    protocol = "http"
+    _default_port = 80
+
+
+class _Https(_Connection, HTTPSRequestsConnectionClass):
+    protocol = "https"
+    _default_port = 443
+
+
+class OneOriginRequester(Requester):
+    """PyGithub's requester with the client's session. So are the requesters that PyGithub derives from it."""
+
+    def withAuth(self, auth: github.Auth.Auth | None) -> Requester:  # noqa: N802 - PyGithub's name, as below
+        """Return a requester with another credential."""
+        return type(self)(**self.kwargs | {"auth": auth})
+
+    def withLazy(self, lazy: Any) -> Requester:  # noqa: N802
+        """Return a requester whose objects are read when they are first used, or at once."""
+        return type(self)(**self.kwargs | {"lazy": self.is_lazy if is_undefined(lazy) else lazy})
+
+    def withApiVersion(self, api_version: str | None) -> Requester:  # noqa: N802
+        """Return a requester for another version of the API."""
+        return type(self)(**self.kwargs | {"api_version": api_version})
+
+
+# This sets them on our class alone. PyGithub's own class, which others use in the same process, keeps its own.
+OneOriginRequester.injectConnectionClasses(_Http, _Https)
+
+
+class OneOriginGithub(github.Github):
+    """PyGithub's main class with our requester."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        # PyGithub accepts no requester, so the one that it made becomes one of ours.
+        self.requester.__class__ = OneOriginRequester
+        OneOriginRequester.__init__(self.requester, **self.requester.kwargs)
+
+    def withLazy(self, lazy: bool) -> github.Github:  # noqa: N802
+        """Return the same client whose objects are read when they are first used, or at once."""
+        return type(self)(**self.requester.kwargs | {"lazy": lazy})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The settings of a provider's PyGithub clients. ``url`` is the API's address without a trailing slash."""
@@ -118,6 +190,19 @@ class Settings:
         if isinstance(verify, str) and not os.path.exists(verify):
             refuse("verify", "is the path of a CA bundle that does not exist")
         return cls(url=_api_url(base_url, allow_http), timeout=timeout, verify=verify)
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """The host's addresses. github.com and ghe.com have hosts of their own for uploads and for logins.
+
+        https://docs.github.com/rest/releases/assets#upload-a-release-asset
+        https://docs.github.com/enterprise-cloud@latest/admin/data-residency/network-details-for-ghecom
+        """
+        host = urlsplit(self.url).hostname or ""
+        site = host.removeprefix("api.")
+        if self.url == PUBLIC_API or host.endswith(".ghe.com"):
+            return self.url, f"https://uploads.{site}", f"https://{site}"
+        return (self.url,)
 
     @property
     def host(self) -> Host:
@@ -149,18 +234,24 @@ class GitHubClient:
     """One PyGithub client, for one running operation at a time."""
 
     def __init__(self, settings: Settings, auth: github.Auth.Auth) -> None:
-        self.sdk = github.Github(
+        retry = SendOnce(total=0, read=False)
+        self._session = retry.session = OneOriginSession(settings.urls, timeout=settings.timeout, retry=retry)
+        self._session.verify = settings.verify
+        self.requester = OneOriginRequester(
             auth=auth,
             base_url=settings.url,
             timeout=settings.timeout,
             verify=settings.verify,
             user_agent=_user_agent(),
             per_page=100,
-            retry=SendOnce(total=0, read=False),
+            retry=retry,
             pool_size=1,
-            seconds_between_requests=None,
-            seconds_between_writes=None,
         )
+
+    @property
+    def sdk(self) -> github.Github:
+        """A PyGithub client with the same settings and the same session."""
+        return OneOriginGithub(**self.requester.kwargs)
 
     def send(self, request: Request) -> Response:
         """Send one request, once, and return its 2xx response.
@@ -171,7 +262,7 @@ class GitHubClient:
             requests.RequestException: there was no response.
         """
         try:
-            status, headers, text = self.sdk.requester.requestJson(
+            status, headers, text = self.requester.requestJson(
                 request.method,
                 request.path,
                 parameters=dict(request.query or {}),
@@ -203,13 +294,11 @@ class GitHubClient:
         data = response.data
         if not isinstance(data, dict) or not isinstance(data.get("message", ""), str):
             data = {"message": printable(response.text)}
-        raise StatusError(response) from self.sdk.requester.createException(
-            response.status, dict(response.headers), data
-        )
+        raise StatusError(response) from self.requester.createException(response.status, dict(response.headers), data)
 
     def close(self) -> None:
         """Close the client's connections."""
-        self.sdk.close()
+        self._session.close()
 
 
 def _parsed(endpoint: str, status: int, headers: Mapping[str, str], text: str) -> tuple[Response, str]:

@@ -132,15 +132,12 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
     def sdk(self) -> Iterator[github.Github]:
         """Lend a PyGithub client with this provider's settings, for requests that the contract does not cover.
 
-        The client does not retry and does not follow redirects: it raises ``github.GithubException`` instead. Like any
-        PyGithub client, it may also send requests to other hosts below github.com. An App's token is refreshed only
-        when the client is lent.
-
-        Raises:
-            InvalidRequestError: under ``python -O``, which removes PyGithub's check of the hosts it sends to.
+        The client sends each request once, to the host of this provider alone. It does not follow redirects: it raises
+        ``github.GithubException`` instead. A link to another scheme, host or port raises before anything is sent. For
+        such an address, use a client of your own without the token. The hosts of github.com are api.github.com,
+        uploads.github.com and github.com, and likewise for ghe.com. An App's token is refreshed only when the client
+        is lent.
         """
-        if not __debug__:
-            refuse("sdk", "is not available under python -O: PyGithub's check of the hosts it sends to is an assert")
         with self._operation("sdk", "") as op, op.before("authenticate"):
             pass
         with self._pool.client() as client:

@@ -12,15 +12,15 @@ import math
 import os
 from dataclasses import dataclass
 from functools import cache
-from http.cookiejar import DefaultCookiePolicy
 from importlib import metadata
 from typing import Any, BinaryIO
 
 import gitlab
 import requests
 
-from gitprovider._core.urls import origin, parse_api_server
-from gitprovider._remote.response import BodyError, ForeignOriginError, Request, Response, StatusError
+from gitprovider._core.urls import parse_api_server
+from gitprovider._remote.response import BodyError, Request, Response, StatusError
+from gitprovider._remote.session import OneOriginSession
 from gitprovider.checks import check_bool, check_seconds, refuse
 from gitprovider.gitlab.auth import Credential
 from gitprovider.gitlab.endpoints import GRAPHQL
@@ -28,50 +28,28 @@ from gitprovider.options import Host
 from gitprovider.retry import parse_retry_after
 
 PUBLIC = "https://gitlab.com"
-_READS = ("GET", "HEAD")
 
 
-class OneOriginSession(requests.Session):
-    """A session that sends to one origin, always with a timeout. It follows the redirects of reads, or none.
+class GitLabSession(OneOriginSession):
+    """The session of a python-gitlab client.
 
     python-gitlab's exceptions carry no headers. ``last`` is the response that they stand for. A session serves one
     running operation, so the response is that operation's own.
     """
 
     def __init__(self, settings: Settings, *, follow_reads: bool = False) -> None:
-        super().__init__()
+        super().__init__([settings.url], timeout=settings.timeout, follow_reads=follow_reads)
         self.last: requests.Response | None = None
-        self.cookies.set_policy(DefaultCookiePolicy(allowed_domains=()))  # a host's cookies are not kept
-        self._origin = origin(settings.url)
-        self._timeout = settings.timeout
-        self._follow_reads = follow_reads
         self._obey_rate_limit = settings.obey_rate_limit
 
     def send(self, request: requests.PreparedRequest, **kwargs: Any) -> requests.Response:
-        """Send ``request`` if it stays on the origin.
-
-        Raises:
-            ForeignOriginError: it would leave it, and python-gitlab's PRIVATE-TOKEN would travel with it.
-        """
+        """Send ``request`` as :class:`OneOriginSession` does, and keep its response."""
         self.last = None
-        if origin(request.url or "") != self._origin:
-            raise ForeignOriginError
-        if kwargs.get("timeout") is None:
-            kwargs["timeout"] = self._timeout
         response = super().send(request, **kwargs)
         if self._obey_rate_limit and response.status_code == 429:
             _make_readable(response)
         self.last = response
         return response
-
-    def get_redirect_target(self, resp: requests.Response) -> str | None:
-        """Where ``resp`` redirects to; None does not follow it, and the 3xx is the response."""
-        if not self._follow_reads or resp.request.method not in _READS:
-            return None
-        return super().get_redirect_target(resp)
-
-    def rebuild_auth(self, prepared_request: requests.PreparedRequest, response: requests.Response) -> None:
-        """Keep the credential as it is. A redirect stays on the origin, and a netrc entry is never added."""
 
 
 def _make_readable(response: requests.Response) -> None:
@@ -170,7 +148,7 @@ class GitLabClient:
 
     def __init__(self, settings: Settings, credential: Credential, *, follow_reads: bool = False) -> None:
         self._graphql = f"{settings.url}{GRAPHQL}"
-        self._session = OneOriginSession(settings, follow_reads=follow_reads)
+        self._session = GitLabSession(settings, follow_reads=follow_reads)
         self.sdk = OnceGitlab(
             settings.url,
             obey_rate_limit=settings.obey_rate_limit,

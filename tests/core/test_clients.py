@@ -13,7 +13,7 @@ from urllib3 import HTTPResponse
 
 from gitprovider.errors import InvalidRequestError
 from gitprovider.github.provider import GitHubProvider
-from gitprovider.gitlab.client import OneOriginSession, Settings
+from gitprovider.gitlab.client import GitLabSession, Settings
 from gitprovider.gitlab.provider import GitLabProvider
 
 
@@ -41,7 +41,7 @@ class _Headers:
 def test_a_gitlab_session_keeps_no_cookie() -> None:
     """If this fails, a host can make a session carry and grow state from one request to the next."""
     settings = Settings(url="https://gitlab.example", timeout=5, verify=True, obey_rate_limit=False)
-    session, adapter = OneOriginSession(settings), _CookieAdapter()
+    session, adapter = GitLabSession(settings), _CookieAdapter()
     session.mount("https://", adapter)
     for _ in range(2):
         session.get("https://gitlab.example/api/v4/version")
