@@ -33,16 +33,14 @@ class Heard:
         return self.line.split(" ")[1]
 
 
-# What is sent for a request, piece by piece. It may never end: the client's hanging up ends it.
+# What is sent for a request, piece by piece. An empty piece closes the connection. A script may never end: it ends
+# when the client hangs up.
 Script = Callable[[Heard], Iterable[bytes]]
 
 
-def response(
-    body: bytes = b"{}", *headers: str, status: str = "200 OK", kind: str = "application/json", length: bool = True
-) -> bytes:
-    """A response with a length, after which the connection stays open; without one it ends with the connection."""
-    lines = [f"HTTP/1.1 {status}", f"Content-Type: {kind}", *headers]
-    lines.append(f"Content-Length: {len(body)}" if length else "Connection: close")
+def response(body: bytes = b"{}", *headers: str, status: str = "200 OK", kind: str = "application/json") -> bytes:
+    """A response with a length."""
+    lines = [f"HTTP/1.1 {status}", f"Content-Type: {kind}", *headers, f"Content-Length: {len(body)}"]
     return "\r\n".join(lines).encode("utf-8", "surrogateescape") + b"\r\n\r\n" + body
 
 
@@ -94,9 +92,9 @@ class HostileHost:
                 heard = Heard(line.decode("latin-1").strip(), headers, body)
                 self.heard.append(heard)
                 for piece in self.script(heard):
-                    client.sendall(piece)
-                    if b"connection: close" in piece[:4096].lower():
+                    if not piece:
                         return
+                    client.sendall(piece)
 
 
 @contextmanager
