@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import logging
+import os
+import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -16,6 +19,7 @@ import pytest
 
 from gitprovider import BranchProtection, GitProviderError, PutFile, RetryOptions
 from gitprovider._core.json import envelope
+from gitprovider.cli import main
 from gitprovider.events import Event, log_events
 from gitprovider.fakes.github.server import FakeGitHub
 from gitprovider.fakes.gitlab.server import FakeGitLab
@@ -124,7 +128,10 @@ FINITE: dict[str, Callable[[], Iterable[bytes]]] = {
 
 @contextmanager
 def world(kind: str, root: Path, events: list[Event]) -> Iterator[tuple[HostileHost, Any, dict[str, Any]]]:
-    """A host that is honest until it is told what to send, a provider for it, and the place to tell it."""
+    """A host that is honest until it is told what to send, a provider for it, and the place to tell it.
+
+    ``send`` is sent for the requests after ``after``. ``spoil`` is the number of the text to forge in each response.
+    """
     fake_class: Any = FakeGitHub if kind == "github" else FakeGitLab
     forge = Forge(root, combine=fake_class.combine)
     forge.create_repo(REPO)
@@ -132,7 +139,7 @@ def world(kind: str, root: Path, events: list[Event]) -> Iterator[tuple[HostileH
     forge.create_branch(REPO, "feature", sha)
     forge.commit_changes(REPO, "feature", [PutFile(path="b", content="b")], message="b", bypass=True)
     forge.open_pull_request(REPO, source_branch="feature", target_branch="main", title="t")
-    told: dict[str, Any] = {"after": 0, "send": None, "seen": 0}
+    told: dict[str, Any] = {"after": 0, "send": None, "seen": 0, "spoil": None}
 
     def script(heard: Heard) -> Iterable[bytes]:
         told["seen"] += 1
@@ -142,11 +149,15 @@ def world(kind: str, root: Path, events: list[Event]) -> Iterator[tuple[HostileH
             heard.method, heard.target, {**heard.headers, "Host": heard.headers["host"]}, heard.body, scheme="http"
         )
         given = fake.handle(request)
-        return [
-            response(
-                given.body, *(f"{name}: {value}" for name, value in given.headers.items()), status=f"{given.status} x"
-            )
-        ]
+        body = given.body
+        if told["spoil"] is not None and body and given.status < 300:
+            data = json.loads(body)
+            texts = list(fields(data))
+            if told["spoil"] < len(texts):
+                body = json.dumps(forged(data, texts[told["spoil"]])).encode()
+                told["spoilt"] = True
+        headers = (f"{name}: {value}" for name, value in given.headers.items())
+        return [response(body, *headers, status=f"{given.status} x")]
 
     now = [0.0]
 
@@ -207,3 +218,72 @@ def test_whatever_is_sent_the_call_ends_in_an_error_that_gives_nothing_away(
                 raise AssertionError(f"{name}, after {number % 3} requests: {error!r}") from error
 
     assert failed > len(FINITE) / 4
+
+
+# What people see of values that are well-formed
+
+
+# A terminal style of our own is an escape as well, so these are looked for.
+FORGING = ["\x1b]", "\x1b[2J", "\x07", "\x00", "\x85", "\u2028", "\u202e", "\nWARNING"]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def fields(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path to each text in a JSON document."""
+    if isinstance(data, str):
+        yield path
+    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, item in items:
+        yield from fields(item, (*path, key))
+
+
+def forged(data: Any, path: tuple[Any, ...]) -> Any:
+    """A copy of the document with the token and control characters added to the text at ``path``."""
+    if not path:
+        return f"{data}{CONTROL}{TOKEN}"
+    copy = data.copy()
+    copy[path[0]] = forged(data[path[0]], path[1:])
+    return copy
+
+
+COMMANDS = {
+    "get_repo": ["get-repo", REPO],
+    "list_branches": ["list-branches", REPO],
+    "open_pull_request": ["open-pull-request", REPO, "--from", "later", "--into", "main", "--title", "t"],
+}
+
+
+@pytest.mark.parametrize("style", ["terminal", "pipe", "json"])
+@pytest.mark.parametrize("call", COMMANDS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_text_of_a_host_reaches_the_terminal_as_it_came(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, call: str, style: str
+) -> None:
+    """If this fails, whoever names a branch or describes a repository writes to the terminal of whoever lists it."""
+    for name in list(os.environ):
+        if name.startswith(("GITPROVIDER_", "GITHUB_", "GITLAB_", "GH_", "CI_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("GITPROVIDER_TOKEN", TOKEN)
+    shown = 0
+    with world(kind, tmp_path / "forge", []) as (host, _, told):
+        options = ["--provider", kind, "--url", host.url, "--retries", "0", *(["--json"] if style == "json" else [])]
+        told["spoil"] = 0
+        while not shown or told["spoilt"]:
+            out: io.StringIO = Terminal() if style == "terminal" else io.StringIO()
+            err: io.StringIO = Terminal() if style == "terminal" else io.StringIO()
+            monkeypatch.setattr(sys, "stdout", out)
+            monkeypatch.setattr(sys, "stderr", err)
+            told["spoilt"] = False
+            main([*options, *COMMANDS[call]])
+            text = out.getvalue() + err.getvalue()
+            assert text
+            assert TOKEN not in text, told["spoil"]
+            assert [part for part in FORGING if part in text] == [], told["spoil"]
+            shown += 1
+            told["spoil"] += 7
+
+    assert shown > 2
