@@ -1,7 +1,9 @@
 """PyGithub, safely configured: each request is sent once, to one origin, with a timeout, and every status is returned.
 
-Only PyGithub's public API is used. ``requester.requestJson`` returns the status of every response. The
-``urllib3.Retry`` passed as ``retry=`` receives each response before PyGithub acts on it (adr/0006).
+Only PyGithub's public API is used. ``requester.requestJson`` authenticates and encodes a request, and sends it through
+the connection passed as ``cnx=``, which is this library's own session (adr/0018). A lent client sends through
+connections of PyGithub. There, the ``urllib3.Retry`` passed as ``retry=`` receives each response before PyGithub acts
+on it (adr/0006).
 
 The modules of this package import PyGithub from here. PyGithub's ``__init__`` adds a handler to the logger "github". A
 library must leave handlers to the application, so the handler is removed. PyGithub's debug log contains whole
@@ -11,11 +13,10 @@ PyGithub sets is kept: the debug log stays off until it is turned on.
 
 from __future__ import annotations
 
-import json
 import logging
-import os
+import math
 import weakref
-from collections.abc import Mapping
+from collections.abc import ItemsView
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -23,11 +24,14 @@ from types import TracebackType
 from typing import Any, NoReturn, Self
 from urllib.parse import urlsplit
 
+import requests
 import urllib3
 
 from gitprovider._core.urls import is_loopback, parse_api_server
-from gitprovider._remote.response import BodyError, Request, Response, StatusError
-from gitprovider.checks import check_int, refuse
+from gitprovider._remote.response import Request, Response, StatusError
+from gitprovider._remote.session import OneOriginSession, SessionSettings, read_response
+from gitprovider.checks import refuse
+from gitprovider.limits import Limits
 from gitprovider.options import Host
 from gitprovider.redact import Redactor, printable, redact
 
@@ -69,12 +73,17 @@ class DivertedError(github.GithubException):
     """A redirect, or a 202 to a read. PyGithub would follow the redirect, and repeat the read forever."""
 
 
+def _is_diverted(method: str, status: int) -> bool:
+    """Report whether PyGithub would act on the response. A 202 to a write is an ordinary response."""
+    return 300 <= status < 400 or (status == 202 and method in ("GET", "HEAD"))
+
+
 class SendOnce(urllib3.Retry):
     """A retry policy that repeats nothing and stops at each response that PyGithub would act on by itself."""
 
     def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:
-        """Report whether to stop at the response. A 202 to a write is an ordinary response."""
-        return 300 <= status_code < 400 or (status_code == 202 and method in ("GET", "HEAD"))
+        """Report whether to stop at the response."""
+        return _is_diverted(method, status_code)
 
     def increment(
         self,
@@ -98,26 +107,19 @@ class SendOnce(urllib3.Retry):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """The settings of a provider's PyGithub clients. ``url`` is the API's address without a trailing slash."""
-
-    url: str
-    timeout: int
-    verify: bool | str
+class Settings(SessionSettings):
+    """The settings of a provider's PyGithub clients. ``url`` is the API's address."""
 
     @classmethod
-    def checked(cls, base_url: str, *, timeout: int, verify: bool | str, allow_http: bool) -> Settings:
+    def checked(
+        cls, base_url: str, *, timeout: float, verify: bool | str, limits: Limits = Limits(), allow_http: bool
+    ) -> Settings:
         """Check the settings and return them.
 
         Raises:
             InvalidRequestError: a setting is wrong.
         """
-        check_int("timeout", timeout, least=1, most=3600)
-        if not isinstance(verify, bool | str):
-            refuse("verify", f"must be True, False or the path of a CA bundle, not {type(verify).__name__}")
-        if isinstance(verify, str) and not os.path.exists(verify):
-            refuse("verify", "is the path of a CA bundle that does not exist")
-        return cls(url=_api_url(base_url, allow_http), timeout=timeout, verify=verify)
+        return cls(url=_api_url(base_url, allow_http), timeout=timeout, verify=verify, limits=limits)
 
     @property
     def host(self) -> Host:
@@ -145,14 +147,50 @@ def _api_url(base_url: str, allow_http: bool) -> str:
     return f"{url.removesuffix('/api')}/api/v3"
 
 
+class _Connection:
+    """The connection that PyGithub sends a client's requests through. It has the methods of PyGithub's own."""
+
+    def __init__(self, session: OneOriginSession, settings: Settings) -> None:
+        self._session = session
+        self._origin = "{0.scheme}://{0.netloc}".format(urlsplit(settings.url))
+        self._verify = settings.verify
+        self._request: dict[str, Any] = {}
+
+    def request(self, verb: str, url: str, data: Any, headers: dict[str, str], stream: bool = False) -> None:
+        self._request = {"method": verb, "url": self._origin + url, "data": data, "headers": headers}
+
+    def getresponse(self) -> _Received:
+        # An auth of its own keeps requests from adding the credential of a netrc file.
+        response = self._session.request(**self._request, verify=self._verify, auth=lambda request: request)
+        if _is_diverted(self._request["method"], response.status_code):
+            raise DivertedError(response.status_code, None, None, "the response is a redirect or not ready")
+        return _Received(response)
+
+
+class _Received:
+    """A response as PyGithub reads it. The client itself reads the session's."""
+
+    def __init__(self, response: requests.Response) -> None:
+        self.status = response.status_code
+        self._response = response
+
+    def getheaders(self) -> ItemsView[str, str]:
+        return self._response.headers.items()
+
+    def read(self) -> str:
+        return self._response.content.decode("utf-8", "replace")
+
+
 class GitHubClient:
     """One PyGithub client, for one running operation at a time."""
 
     def __init__(self, settings: Settings, auth: github.Auth.Auth) -> None:
+        self._session = OneOriginSession(settings)
+        self._connection: Any = _Connection(self._session, settings)
         self.sdk = github.Github(
             auth=auth,
             base_url=settings.url,
-            timeout=settings.timeout,
+            timeout=math.ceil(settings.timeout),  # PyGithub takes whole seconds
             verify=settings.verify,
             user_agent=_user_agent(),
             per_page=100,
@@ -167,31 +205,27 @@ class GitHubClient:
 
         Raises:
             StatusError: the status is not 2xx, or it is a 202 to a read.
-            BodyError: the status is 2xx, but the body is not JSON.
+            BodyError: the status is 2xx, but the body is not JSON; or the body exceeds a limit.
+            DeadlineError: a deadline passed.
             requests.RequestException: there was no response.
         """
-        try:
-            status, headers, text = self.sdk.requester.requestJson(
+        received, failure = self._session.exchange(
+            lambda: self.sdk.requester.requestJson(
                 request.method,
                 request.path,
                 parameters=dict(request.query or {}),
                 headers=dict(_HEADERS),
                 input=request.body,
+                cnx=self._connection,
             )
-        except DivertedError as exc:
-            raise StatusError(
-                Response(
-                    status=exc.status,
-                    endpoint=request.endpoint,
-                    path=request.path,
-                    headers=exc.headers or {},
-                )
-            ) from exc
-        response, problem = _parsed(request.endpoint, status, headers, text)
-        if not 200 <= status < 300:
+        )
+        response, unusable = read_response(received, request.endpoint, request.path)
+        if _is_diverted(request.method, response.status):
+            raise StatusError(response) from failure
+        if not 200 <= response.status < 300:
             self._raise(response)
-        if problem:
-            raise BodyError(problem, response, cut=text.lstrip()[:1] in ("{", "[", '"'))
+        if unusable is not None:
+            raise unusable
         return response
 
     def has_next(self, response: Response) -> bool:
@@ -209,18 +243,8 @@ class GitHubClient:
 
     def close(self) -> None:
         """Close the client's connections."""
+        self._session.close()
         self.sdk.close()
-
-
-def _parsed(endpoint: str, status: int, headers: Mapping[str, str], text: str) -> tuple[Response, str]:
-    """Return the response with its parsed JSON, and the problem with its body, or an empty string."""
-    data, problem = None, ""
-    if text.strip():
-        try:
-            data = json.loads(text)
-        except (ValueError, RecursionError):
-            problem = f"the response is not JSON but {headers.get('content-type', 'of no stated type')}"
-    return Response(status=status, endpoint=endpoint, headers=headers, data=data, text=text), problem
 
 
 @cache
