@@ -107,6 +107,12 @@ class BodyError(Exception):
 class ForeignOriginError(Exception):
     """A request would have left the configured origin. It was not sent."""
 
+    def __init__(self) -> None:
+        super().__init__(
+            "the address has another scheme, host or port than the provider, so the token was not sent there; "
+            "use a client of your own for it"
+        )
+
 
 class DeadlineError(Exception):
     """A deadline passed before the response was complete. ``sent`` is False if nothing of the request was sent."""

@@ -1,7 +1,6 @@
-"""The one transport of both SDKs: a ``requests`` session that stays on one origin and keeps the limits.
+"""The HTTP session of both remote providers. Whatever an SDK sends, it sends through this session.
 
-An SDK builds a request and hands it to the session. What the host returned is the session's ``last`` response, whatever
-the SDK makes of it afterwards.
+What the host returned is the session's ``last`` response, whatever the SDK makes of it afterwards.
 """
 
 from __future__ import annotations
@@ -9,18 +8,21 @@ from __future__ import annotations
 import http.client
 import io
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 import requests
 import urllib3
+from requests.adapters import HTTPAdapter
+from requests.utils import get_environ_proxies, select_proxy
 
 from gitprovider._core.json import JsonLimitError, parse
-from gitprovider._core.urls import origin
+from gitprovider._core.urls import is_loopback, origin
 from gitprovider._remote.response import BodyError, DeadlineError, ForeignOriginError, Response
 from gitprovider.checks import check_seconds, refuse
 from gitprovider.limits import Deadline, Limits, earliest_deadline, limited
@@ -62,42 +64,58 @@ class SessionSettings:
 
 
 class OneOriginSession(requests.Session):
-    """A session that sends to one origin, always with a timeout and within limits, and keeps no cookie.
+    """A session that sends to the host's own origins, each request once, always with a timeout and within limits.
+
+    An origin is a scheme, a host and a port. Cookies are not kept. A request to this machine does not go through a
+    proxy, because the token would leave the machine. No credential of a netrc file is added.
 
     Attributes:
         last: the response to the last request, or None if there was none. A session serves one running operation, so
             the response is that operation's own.
 
     Args:
-        settings: the origin, the timeout and the limits.
-        follow_reads: whether redirects of reads are followed. Redirects of other requests never are.
+        urls: the addresses of the host. Their origins are the only ones that are sent to.
+        settings: the timeout for a request that has none, and the limits.
+        retry: urllib3's policy. The default sends once.
+        follow_reads: follow redirects of reads to the same origins. Without it, a redirect is the response.
     """
 
-    def __init__(self, settings: SessionSettings, *, follow_reads: bool = False) -> None:
+    def __init__(
+        self,
+        urls: Collection[str],
+        settings: SessionSettings,
+        *,
+        retry: urllib3.Retry | None = None,
+        follow_reads: bool = False,
+    ) -> None:
         super().__init__()
-        self.last: requests.Response | None = None
         self.cookies.set_policy(DefaultCookiePolicy(allowed_domains=()))
+        self.auth = _leave_as_it_is
+        self.last: requests.Response | None = None
         self.headers["Accept-Encoding"] = "gzip, deflate"  # one of those whose decompression can be bounded
-        for scheme in ("https://", "http://"):
-            self.mount(scheme, LimitedAdapter(settings.limits))
-        self._origin = origin(settings.url)
+        self._origins = frozenset(map(origin, urls))
         self._timeout = settings.timeout
         self._limits = settings.limits
         self._follow_reads = follow_reads
+        for prefix in ("https://", "http://"):
+            self.mount(prefix, LimitedAdapter(settings.limits, retry or urllib3.Retry(0, read=False)))
 
     def send(self, request: requests.PreparedRequest, **kwargs: Any) -> requests.Response:
-        """Send ``request`` if it stays on the origin.
+        """Send ``request`` if it stays on the host's origins.
 
         Raises:
-            ForeignOriginError: it would leave the origin, and the credential with it.
+            ForeignOriginError: it would leave them with the token.
             BodyError: the body is larger than a limit, or encoded in a way that cannot be bounded.
             DeadlineError: the time was up before the response was complete.
         """
         self.last = None
-        if origin(request.url or "") != self._origin:
+        url = request.url or ""
+        if origin(url) not in self._origins:
             raise ForeignOriginError
         if kwargs.get("timeout") is None:
             kwargs["timeout"] = self._timeout
+        if is_loopback(urlsplit(url).hostname or ""):
+            kwargs["proxies"] = {}
         seconds = self._limits.deadline
         with limited(None if seconds is None else Deadline("limits.deadline", seconds, self._limits.clock)):
             response = super().send(request, **kwargs)
@@ -125,13 +143,34 @@ class OneOriginSession(requests.Session):
         return received, failure
 
     def get_redirect_target(self, resp: requests.Response) -> str | None:
-        """Return where ``resp`` redirects to. None does not follow it, and the 3xx is the response."""
+        """Return where ``resp`` redirects to. None means that it is not followed."""
         if not self._follow_reads or resp.request.method not in _READS:
             return None
         return super().get_redirect_target(resp)
 
     def rebuild_auth(self, prepared_request: requests.PreparedRequest, response: requests.Response) -> None:
-        """Keep the credential as it is. A redirect stays on the origin, and a netrc entry is never added."""
+        """Keep the credential, because a redirect stays on the host's origins, and drop the cookies of the redirect."""
+        prepared_request.headers.pop("Cookie", None)
+
+    def close(self) -> None:
+        """Close every idle connection. ``requests`` leaves them to the garbage collector."""
+        for adapter in self.adapters.values():
+            if isinstance(adapter, HTTPAdapter):
+                for manager in (adapter.poolmanager, *adapter.proxy_manager.values()):
+                    for key in manager.pools.keys():  # noqa: SIM118 - urllib3's container cannot be iterated
+                        if (pool := manager.pools.get(key)) is not None:
+                            pool.close()
+        super().close()
+
+
+def through_proxy(url: str) -> bool:
+    """Report whether the environment has a proxy for ``url`` although it is on this machine."""
+    return is_loopback(urlsplit(url).hostname or "") and select_proxy(url, get_environ_proxies(url)) is not None
+
+
+def _leave_as_it_is(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    """Add no credential. A session without an ``auth`` looks for one in a netrc file."""
+    return request
 
 
 def read_response(response: requests.Response, endpoint: str, path: str = "") -> tuple[Response, BodyError | None]:
@@ -156,12 +195,12 @@ def _headers(response: requests.Response) -> dict[str, str]:
     return {name.lower(): value for name, value in response.headers.items()}
 
 
-class LimitedAdapter(requests.adapters.HTTPAdapter):
-    """An adapter whose responses have a bounded body, and whose connections keep the deadline. It repeats nothing."""
+class LimitedAdapter(HTTPAdapter):
+    """An adapter whose responses have a bounded body, and whose connections keep the deadline."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, retry: urllib3.Retry) -> None:
         self._limits = limits
-        super().__init__()
+        super().__init__(max_retries=retry)
 
     def send(self, request: requests.PreparedRequest, stream: bool = False, **kwargs: Any) -> requests.Response:  # type: ignore[override]  # a session passes all by name
         """Send ``request``. A body that the caller streams is not bounded: it need not fit into memory."""

@@ -1,9 +1,7 @@
 """PyGithub, safely configured: each request is sent once, to one origin, with a timeout, and every status is returned.
 
-Only PyGithub's public API is used. ``requester.requestJson`` authenticates and encodes a request, and sends it through
-the connection passed as ``cnx=``, which is this library's own session (adr/0018). A lent client sends through
-connections of PyGithub. There, the ``urllib3.Retry`` passed as ``retry=`` receives each response before PyGithub acts
-on it (adr/0006).
+Only PyGithub's public API is used. ``requester.requestJson`` returns the status of every response. The
+``urllib3.Retry`` passed as ``retry=`` receives each response before PyGithub acts on it (adr/0006).
 
 The modules of this package import PyGithub from here. PyGithub's ``__init__`` adds a handler to the logger "github". A
 library must leave handlers to the application, so the handler is removed. PyGithub's debug log contains whole
@@ -16,7 +14,6 @@ from __future__ import annotations
 import logging
 import math
 import weakref
-from collections.abc import ItemsView
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -38,6 +35,8 @@ from gitprovider.redact import Redactor, printable, redact
 _log = logging.getLogger("github")
 _before = tuple(_log.handlers)
 import github  # noqa: E402 - the handlers must be recorded first
+from github.GithubObject import is_undefined  # noqa: E402
+from github.Requester import HTTPRequestsConnectionClass, HTTPSRequestsConnectionClass, Requester  # noqa: E402
 
 for _handler in tuple(_log.handlers):
     if _handler not in _before:
@@ -73,17 +72,17 @@ class DivertedError(github.GithubException):
     """A redirect, or a 202 to a read. PyGithub would follow the redirect, and repeat the read forever."""
 
 
-def _is_diverted(method: str, status: int) -> bool:
-    """Report whether PyGithub would act on the response. A 202 to a write is an ordinary response."""
-    return 300 <= status < 400 or (status == 202 and method in ("GET", "HEAD"))
-
-
 class SendOnce(urllib3.Retry):
-    """A retry policy that repeats nothing and stops at each response that PyGithub would act on by itself."""
+    """A retry policy that repeats nothing and stops at each response that PyGithub would act on by itself.
+
+    PyGithub hands it to each of its connections, so it also has the session that they send through.
+    """
+
+    session: OneOriginSession
 
     def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:
-        """Report whether to stop at the response."""
-        return _is_diverted(method, status_code)
+        """Report whether to stop at the response. A 202 to a write is an ordinary response."""
+        return 300 <= status_code < 400 or (status_code == 202 and method in ("GET", "HEAD"))
 
     def increment(
         self,
@@ -106,6 +105,69 @@ class SendOnce(urllib3.Retry):
         raise DivertedError(response.status, None, headers, "the response is a redirect or not ready")
 
 
+class _Connection:
+    """A connection of PyGithub that sends through its client's session, which ``retry`` has."""
+
+    protocol: str
+    _default_port: int
+
+    def __init__(self, host: str, port: int | None = None, *, retry: SendOnce, **settings: Any) -> None:
+        # PyGithub's own __init__ makes another session: for any origin, with cookies and proxies, and for another host
+        # without the timeout and the bundle of certificate authorities.
+        self.host = f"[{host}]" if ":" in host else host
+        self.session: requests.Session = retry.session
+        self.port = port or self._default_port
+        self.timeout = None  # the session's own, which may be a part of a second
+        self.verify = settings.get("verify", retry.session.verify)
+
+    def close(self) -> None:
+        """Leave the session open: PyGithub makes a connection for each request. The client closes it."""
+
+
+class _Http(_Connection, HTTPRequestsConnectionClass):
+    protocol = "http"
+    _default_port = 80
+
+
+class _Https(_Connection, HTTPSRequestsConnectionClass):
+    protocol = "https"
+    _default_port = 443
+
+
+class OneOriginRequester(Requester):
+    """PyGithub's requester with the client's session. So are the requesters that PyGithub derives from it."""
+
+    def withAuth(self, auth: github.Auth.Auth | None) -> Requester:  # noqa: N802 - PyGithub's name, as below
+        """Return a requester with another credential."""
+        return type(self)(**self.kwargs | {"auth": auth})
+
+    def withLazy(self, lazy: Any) -> Requester:  # noqa: N802
+        """Return a requester whose objects are read when they are first used, or at once."""
+        return type(self)(**self.kwargs | {"lazy": self.is_lazy if is_undefined(lazy) else lazy})
+
+    def withApiVersion(self, api_version: str | None) -> Requester:  # noqa: N802
+        """Return a requester for another version of the API."""
+        return type(self)(**self.kwargs | {"api_version": api_version})
+
+
+# This sets them on our class alone. PyGithub's own class, which others use in the same process, keeps its own.
+OneOriginRequester.injectConnectionClasses(_Http, _Https)
+
+
+class OneOriginGithub(github.Github):
+    """PyGithub's main class with our requester."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        # PyGithub accepts no requester, so the one that it made becomes one of ours.
+        self.requester.__class__ = OneOriginRequester
+        OneOriginRequester.__init__(self.requester, **self.requester.kwargs)
+
+    def withLazy(self, lazy: bool) -> github.Github:  # noqa: N802
+        """Return the same client whose objects are read when they are first used, or at once."""
+        return type(self)(**self.requester.kwargs | {"lazy": lazy})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(SessionSettings):
     """The settings of a provider's PyGithub clients. ``url`` is the API's address."""
@@ -120,6 +182,19 @@ class Settings(SessionSettings):
             InvalidRequestError: a setting is wrong.
         """
         return cls(url=_api_url(base_url, allow_http), timeout=timeout, verify=verify, limits=limits)
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """The host's addresses. github.com and ghe.com have hosts of their own for uploads and for logins.
+
+        https://docs.github.com/rest/releases/assets#upload-a-release-asset
+        https://docs.github.com/enterprise-cloud@latest/admin/data-residency/network-details-for-ghecom
+        """
+        host = urlsplit(self.url).hostname or ""
+        site = host.removeprefix("api.")
+        if self.url == PUBLIC_API or host.endswith(".ghe.com"):
+            return self.url, f"https://uploads.{site}", f"https://{site}"
+        return (self.url,)
 
     @property
     def host(self) -> Host:
@@ -147,58 +222,28 @@ def _api_url(base_url: str, allow_http: bool) -> str:
     return f"{url.removesuffix('/api')}/api/v3"
 
 
-class _Connection:
-    """The connection that PyGithub sends a client's requests through. It has the methods of PyGithub's own."""
-
-    def __init__(self, session: OneOriginSession, settings: Settings) -> None:
-        self._session = session
-        self._origin = "{0.scheme}://{0.netloc}".format(urlsplit(settings.url))
-        self._verify = settings.verify
-        self._request: dict[str, Any] = {}
-
-    def request(self, verb: str, url: str, data: Any, headers: dict[str, str], stream: bool = False) -> None:
-        self._request = {"method": verb, "url": self._origin + url, "data": data, "headers": headers}
-
-    def getresponse(self) -> _Received:
-        # An auth of its own keeps requests from adding the credential of a netrc file.
-        response = self._session.request(**self._request, verify=self._verify, auth=lambda request: request)
-        if _is_diverted(self._request["method"], response.status_code):
-            raise DivertedError(response.status_code, None, None, "the response is a redirect or not ready")
-        return _Received(response)
-
-
-class _Received:
-    """A response as PyGithub reads it. The client itself reads the session's."""
-
-    def __init__(self, response: requests.Response) -> None:
-        self.status = response.status_code
-        self._response = response
-
-    def getheaders(self) -> ItemsView[str, str]:
-        return self._response.headers.items()
-
-    def read(self) -> str:
-        return self._response.content.decode("utf-8", "replace")
-
-
 class GitHubClient:
     """One PyGithub client, for one running operation at a time."""
 
     def __init__(self, settings: Settings, auth: github.Auth.Auth) -> None:
-        self._session = OneOriginSession(settings)
-        self._connection: Any = _Connection(self._session, settings)
-        self.sdk = github.Github(
+        retry = SendOnce(total=0, read=False)
+        self._session = retry.session = OneOriginSession(settings.urls, settings, retry=retry)
+        self._session.verify = settings.verify
+        self.requester = OneOriginRequester(
             auth=auth,
             base_url=settings.url,
-            timeout=math.ceil(settings.timeout),  # PyGithub takes whole seconds
+            timeout=math.ceil(settings.timeout),  # PyGithub takes whole seconds; the session has the timeout itself
             verify=settings.verify,
             user_agent=_user_agent(),
             per_page=100,
-            retry=SendOnce(total=0, read=False),
+            retry=retry,
             pool_size=1,
-            seconds_between_requests=None,
-            seconds_between_writes=None,
         )
+
+    @property
+    def sdk(self) -> github.Github:
+        """A PyGithub client with the same settings and the same session."""
+        return OneOriginGithub(**self.requester.kwargs)
 
     def send(self, request: Request) -> Response:
         """Send one request, once, and return its 2xx response.
@@ -209,19 +254,26 @@ class GitHubClient:
             DeadlineError: a deadline passed.
             requests.RequestException: there was no response.
         """
-        received, failure = self._session.exchange(
-            lambda: self.sdk.requester.requestJson(
-                request.method,
-                request.path,
-                parameters=dict(request.query or {}),
-                headers=dict(_HEADERS),
-                input=request.body,
-                cnx=self._connection,
+        try:
+            received, _ = self._session.exchange(
+                lambda: self.requester.requestJson(
+                    request.method,
+                    request.path,
+                    parameters=dict(request.query or {}),
+                    headers=dict(_HEADERS),
+                    input=request.body,
+                )
             )
-        )
+        except DivertedError as exc:
+            raise StatusError(
+                Response(
+                    status=exc.status,
+                    endpoint=request.endpoint,
+                    path=request.path,
+                    headers=exc.headers or {},
+                )
+            ) from exc
         response, unusable = read_response(received, request.endpoint, request.path)
-        if _is_diverted(request.method, response.status):
-            raise StatusError(response) from failure
         if not 200 <= response.status < 300:
             self._raise(response)
         if unusable is not None:
@@ -237,14 +289,11 @@ class GitHubClient:
         data = response.data
         if not isinstance(data, dict) or not isinstance(data.get("message", ""), str):
             data = {"message": printable(response.text)}
-        raise StatusError(response) from self.sdk.requester.createException(
-            response.status, dict(response.headers), data
-        )
+        raise StatusError(response) from self.requester.createException(response.status, dict(response.headers), data)
 
     def close(self) -> None:
         """Close the client's connections."""
         self._session.close()
-        self.sdk.close()
 
 
 @cache

@@ -86,8 +86,7 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         timeout: seconds to wait for a connection, and again for each part of a response. ``limits`` bounds the whole.
         verify: as in ``requests``: True, or the path of a bundle of certificate authorities.
         retry: how reads are retried. Mutations are never retried, and neither are the reads inside a mutation.
-        limits: how much of a response is read, and for how long. A client of :meth:`sdk` has PyGithub's own
-            connections, which know no limits, and a timeout in whole seconds.
+        limits: how much of a response is read, and for how long, also by a client of :meth:`sdk`.
         allow_http: allow ``http://`` to hosts other than this machine.
         settle: seconds after which a request whose response was lost can no longer take effect.
         on_event: called with every request, retry and operation event.
@@ -141,15 +140,12 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
     def sdk(self) -> Iterator[github.Github]:
         """Lend a PyGithub client with this provider's settings, for requests that the contract does not cover.
 
-        The client does not retry and does not follow redirects: it raises ``github.GithubException`` instead. Like any
-        PyGithub client, it may also send requests to other hosts below github.com. An App's token is refreshed only
-        when the client is lent.
-
-        Raises:
-            InvalidRequestError: under ``python -O``, which removes PyGithub's check of the hosts it sends to.
+        The client sends each request once, to the host of this provider alone. It does not follow redirects: it raises
+        ``github.GithubException`` instead. A link to another scheme, host or port raises before anything is sent. For
+        such an address, use a client of your own without the token. The hosts of github.com are api.github.com,
+        uploads.github.com and github.com, and likewise for ghe.com. An App's token is refreshed only when the client
+        is lent.
         """
-        if not __debug__:
-            refuse("sdk", "is not available under python -O: PyGithub's check of the hosts it sends to is an assert")
         with self._operation("sdk", "") as op, op.before("authenticate"):
             pass
         with self._pool.client() as client:
@@ -232,10 +228,16 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
             op.done(asked.effect, made)
         if asked.labels:
             with op.after("add labels"):
-                _add_labels(op, made.number, asked.labels)
+                labels = {"labels": list(asked.labels)}
+                response = op.request("POST", LABELS, repo=op.repo, number=made.number, body=labels)
+                returned = [label.str("name") for label in JsonReader.each(response)]
+                _check_all("label", asked.labels, returned, response)
         if asked.reviewers:
             with op.after("request reviews"):
-                _request_reviews(op, made.number, asked.reviewers)
+                reviewers = {"reviewers": list(asked.reviewers)}
+                response = op.request("POST", REVIEWERS, repo=op.repo, number=made.number, body=reviewers)
+                returned = [user.str("login") for user in JsonReader(response).objects("requested_reviewers")]
+                _check_all("reviewer", asked.reviewers, returned, response)
         with op.after("compare"):
             _compare(made, asked)
         return made
@@ -402,17 +404,6 @@ def _compare(made: PullRequest, asked: OpenPullRequest) -> None:
     }
     if differs := [name for name, (wanted, there) in pairs.items() if wanted != there]:
         raise UnexpectedResponseError(f"GitHub opened pull request {made.number} with another {', '.join(differs)}")
-
-
-def _add_labels(op: GitHubOperation, number: int, labels: Sequence[str]) -> None:
-    response = op.request("POST", LABELS, repo=op.repo, number=number, body={"labels": list(labels)})
-    _check_all("label", labels, [label.str("name") for label in JsonReader.each(response)], response)
-
-
-def _request_reviews(op: GitHubOperation, number: int, reviewers: Sequence[str]) -> None:
-    response = op.request("POST", REVIEWERS, repo=op.repo, number=number, body={"reviewers": list(reviewers)})
-    requested = [user.str("login") for user in JsonReader(response).objects("requested_reviewers")]
-    _check_all("reviewer", reviewers, requested, response)
 
 
 def _check_all(what: str, asked: Sequence[str], returned: Sequence[str], response: Response) -> None:
