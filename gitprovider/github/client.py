@@ -11,11 +11,9 @@ PyGithub sets is kept: the debug log stays off until it is turned on.
 
 from __future__ import annotations
 
-import json
 import logging
-import os
+import math
 import weakref
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -27,9 +25,10 @@ import requests
 import urllib3
 
 from gitprovider._core.urls import is_loopback, parse_api_server
-from gitprovider._remote.response import BodyError, Request, Response, StatusError
-from gitprovider._remote.session import OneOriginSession
-from gitprovider.checks import check_int, refuse
+from gitprovider._remote.response import Request, Response, StatusError
+from gitprovider._remote.session import OneOriginSession, SessionSettings, read_response
+from gitprovider.checks import refuse
+from gitprovider.limits import Limits
 from gitprovider.options import Host
 from gitprovider.redact import Redactor, printable, redact
 
@@ -118,7 +117,7 @@ class _Connection:
         self.host = f"[{host}]" if ":" in host else host
         self.session: requests.Session = retry.session
         self.port = port or self._default_port
-        self.timeout = settings.get("timeout")
+        self.timeout = None  # the session's own, which may be a part of a second
         self.verify = settings.get("verify", retry.session.verify)
 
     def close(self) -> None:
@@ -170,26 +169,19 @@ class OneOriginGithub(github.Github):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """The settings of a provider's PyGithub clients. ``url`` is the API's address without a trailing slash."""
-
-    url: str
-    timeout: int
-    verify: bool | str
+class Settings(SessionSettings):
+    """The settings of a provider's PyGithub clients. ``url`` is the API's address."""
 
     @classmethod
-    def checked(cls, base_url: str, *, timeout: int, verify: bool | str, allow_http: bool) -> Settings:
+    def checked(
+        cls, base_url: str, *, timeout: float, verify: bool | str, limits: Limits = Limits(), allow_http: bool
+    ) -> Settings:
         """Check the settings and return them.
 
         Raises:
             InvalidRequestError: a setting is wrong.
         """
-        check_int("timeout", timeout, least=1, most=3600)
-        if not isinstance(verify, bool | str):
-            refuse("verify", f"must be True, False or the path of a CA bundle, not {type(verify).__name__}")
-        if isinstance(verify, str) and not os.path.exists(verify):
-            refuse("verify", "is the path of a CA bundle that does not exist")
-        return cls(url=_api_url(base_url, allow_http), timeout=timeout, verify=verify)
+        return cls(url=_api_url(base_url, allow_http), timeout=timeout, verify=verify, limits=limits)
 
     @property
     def urls(self) -> tuple[str, ...]:
@@ -235,12 +227,12 @@ class GitHubClient:
 
     def __init__(self, settings: Settings, auth: github.Auth.Auth) -> None:
         retry = SendOnce(total=0, read=False)
-        self._session = retry.session = OneOriginSession(settings.urls, timeout=settings.timeout, retry=retry)
+        self._session = retry.session = OneOriginSession(settings.urls, settings, retry=retry)
         self._session.verify = settings.verify
         self.requester = OneOriginRequester(
             auth=auth,
             base_url=settings.url,
-            timeout=settings.timeout,
+            timeout=math.ceil(settings.timeout),  # PyGithub takes whole seconds; the session has the timeout itself
             verify=settings.verify,
             user_agent=_user_agent(),
             per_page=100,
@@ -258,16 +250,19 @@ class GitHubClient:
 
         Raises:
             StatusError: the status is not 2xx, or it is a 202 to a read.
-            BodyError: the status is 2xx, but the body is not JSON.
+            BodyError: the status is 2xx, but the body is not JSON; or the body exceeds a limit.
+            DeadlineError: a deadline passed.
             requests.RequestException: there was no response.
         """
         try:
-            status, headers, text = self.requester.requestJson(
-                request.method,
-                request.path,
-                parameters=dict(request.query or {}),
-                headers=dict(_HEADERS),
-                input=request.body,
+            received, _ = self._session.exchange(
+                lambda: self.requester.requestJson(
+                    request.method,
+                    request.path,
+                    parameters=dict(request.query or {}),
+                    headers=dict(_HEADERS),
+                    input=request.body,
+                )
             )
         except DivertedError as exc:
             raise StatusError(
@@ -278,11 +273,11 @@ class GitHubClient:
                     headers=exc.headers or {},
                 )
             ) from exc
-        response, problem = _parsed(request.endpoint, status, headers, text)
-        if not 200 <= status < 300:
+        response, unusable = read_response(received, request.endpoint, request.path)
+        if not 200 <= response.status < 300:
             self._raise(response)
-        if problem:
-            raise BodyError(problem, response, cut=text.lstrip()[:1] in ("{", "[", '"'))
+        if unusable is not None:
+            raise unusable
         return response
 
     def has_next(self, response: Response) -> bool:
@@ -299,17 +294,6 @@ class GitHubClient:
     def close(self) -> None:
         """Close the client's connections."""
         self._session.close()
-
-
-def _parsed(endpoint: str, status: int, headers: Mapping[str, str], text: str) -> tuple[Response, str]:
-    """Return the response with its parsed JSON, and the problem with its body, or an empty string."""
-    data, problem = None, ""
-    if text.strip():
-        try:
-            data = json.loads(text)
-        except (ValueError, RecursionError):
-            problem = f"the response is not JSON but {headers.get('content-type', 'of no stated type')}"
-    return Response(status=status, endpoint=endpoint, headers=headers, data=data, text=text), problem
 
 
 @cache

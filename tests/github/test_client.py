@@ -71,11 +71,12 @@ def test_a_server_may_be_named_with_or_without_its_api(given: str, url: str, int
         ("base_url", {"base_url": None}),
         ("timeout", {"timeout": None}),
         ("timeout", {"timeout": 0}),
-        ("timeout", {"timeout": 2.5}),
+        ("timeout", {"timeout": 1e300}),
         ("timeout", {"timeout": True}),
         ("verify", {"verify": "/nowhere/ca.pem"}),
         ("verify", {"verify": None}),
         ("retry", {"retry": 3}),
+        ("limits", {"limits": 3}),
         ("settle", {"settle": -1}),
     ],
 )
