@@ -9,9 +9,11 @@ import logging
 import os
 import sys
 import traceback
+import tracemalloc
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain, count, cycle
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from gitprovider.fakes.gitlab.server import FakeGitLab
 from gitprovider.fakes.http import Request
 from gitprovider.github import GitHubProvider
 from gitprovider.gitlab import GitLabProvider
+from gitprovider.limits import Limits
 from gitprovider.local import Forge
 from tests.support.hostile import Heard, HostileHost, hosting, response
 from tests.support.reachable import leaks
@@ -126,6 +129,61 @@ FINITE: dict[str, Callable[[], Iterable[bytes]]] = {
 }  # fmt: skip
 
 
+class Ticking:
+    """A clock that moves by a second each time it is read."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 1.0
+        return self.now
+
+
+def endless(head: str, *parts: bytes) -> Callable[[], Iterable[bytes]]:
+    """A head, and the parts again and again."""
+    start = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{head}\r\n".encode() if head else b""
+    return lambda: chain([start] if start else [], cycle([b"".join(parts * 50)]))
+
+
+def bomb() -> bytes:
+    """32 MiB in some kB."""
+    return gzip.compress(b"[" + b" " * 2**25 + b"]")
+
+
+def page(number: int) -> bytes:
+    """A full page of branches that says that more follow. Every second one is the same."""
+    names = [f"b{number % 2}-{n:03}" for n in range(100)]
+    items = [
+        {"name": name, "commit": {"sha": "1" * 40, "id": "1" * 40, "url": ""}, "protected": False} for name in names
+    ]
+    following = 'Link: <http://127.0.0.1/x?page=9>; rel="next"'
+    return response(json.dumps(items).encode(), following, "X-Next-Page: 9", "X-Page: 1")
+
+
+BOMB = bomb()
+NUMBERS = count()
+# What never ends, or becomes far more than it seems. The limits end it.
+ENDLESS: dict[str, Callable[[], Iterable[bytes]]] = {
+    "a 100 without end": endless("", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    "a 100 with the token": endless("", f"HTTP/1.1 100 Continue\r\nX-A: {TOKEN}\r\n\r\n".encode()),
+    "a drip of spaces": endless("Content-Length: 99999999999\r\n", b" "),
+    "a body without end": endless("Connection: close\r\n", b"0" * 100),
+    "chunks without end": endless("Transfer-Encoding: chunked\r\n", b"1\r\n \r\n"),
+    "an echo without end": endless("Transfer-Encoding: chunked\r\n", f"{len(TOKEN):x}\r\n{TOKEN}".encode() + b"\r\n"),
+    "trailers without end": endless("Transfer-Encoding: chunked\r\n\r\n0\r\n", b"X-A: b\r\n"),
+    "gzip members without end": endless("Content-Encoding: gzip\r\n", gzip.compress(b"")),
+    "a bomb": lambda: [response(BOMB, "Content-Encoding: gzip")],
+    "a bomb in an error": lambda: [response(BOMB, "Content-Encoding: gzip", status="422 x")],
+    "a bomb in a bomb": lambda: [response(gzip.compress(BOMB), "Content-Encoding: gzip, gzip")],
+    "a bomb in ten": lambda: [response(BOMB, *["Content-Encoding: gzip"] * 10)],
+    "deep JSON": lambda: [response(b"[" * 100_000)],
+    "deep JSON in an error": lambda: [response(b'{"message":' * 490 + b"1" + b"}" * 490, status="404 x")],
+    "wide JSON": lambda: [response(b"[" + b"[]," * 300_000 + b"[]]")],
+    "pages that alternate": lambda: [page(next(NUMBERS))],
+}
+
+
 @contextmanager
 def world(kind: str, root: Path, events: list[Event]) -> Iterator[tuple[HostileHost, Any, dict[str, Any]]]:
     """A host that is honest until it is told what to send, a provider for it, and the place to tell it.
@@ -165,9 +223,10 @@ def world(kind: str, root: Path, events: list[Event]) -> Iterator[tuple[HostileH
         now[0] += seconds
 
     retry = RetryOptions(max_attempts=1, sleep=sleep, clock=lambda: now[0])
+    limits = Limits(max_body=2**20, max_pages=4, deadline=200, clock=Ticking())
     with hosting(script) as host:
         fake = fake_class(forge, token=TOKEN, base=host.url)
-        options: dict[str, Any] = {"retry": retry, "on_event": events.append}
+        options: dict[str, Any] = {"retry": retry, "on_event": events.append, "limits": limits}
         provider: Any = (
             GitHubProvider(TOKEN, base_url=host.url, **options)
             if kind == "github"
@@ -218,6 +277,34 @@ def test_whatever_is_sent_the_call_ends_in_an_error_that_gives_nothing_away(
                 raise AssertionError(f"{name}, after {number % 3} requests: {error!r}") from error
 
     assert failed > len(FINITE) / 4
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_never_ends_is_ended_by_a_limit(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str, call: str
+) -> None:
+    """If this fails, a host keeps a thread of a service, or its memory, for as long as it likes."""
+    events: list[Event] = []
+    failed = 0
+    with world(kind, tmp_path / "forge", events) as (_, provider, told):
+        for number, (name, send) in enumerate(ENDLESS.items()):
+            events.clear()
+            told.update(after=number % 2, send=send, seen=0)
+            tracemalloc.start()
+            try:
+                CALLS[call](provider, number)
+            except GitProviderError as error:
+                peak = tracemalloc.get_traced_memory()[1]
+                check(error, events, caplog)
+                assert peak < 2**24, f"{name}: {peak} bytes"
+                failed += 1
+            except Exception as error:
+                raise AssertionError(f"{name}, after {number % 2} requests: {error!r}") from error
+            finally:
+                tracemalloc.stop()
+
+    assert failed > len(ENDLESS) / 4
 
 
 # What people see of values that are well-formed
