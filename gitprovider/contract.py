@@ -134,8 +134,8 @@ class GitProviderContract(Protocol):
         """Protect a branch at least as much as ``rules``, and return the protection that is now in force.
 
         ``rules`` is a minimum. The current protection is read first, and each field is set to the stricter of the two
-        values. Settings that this library does not model are kept. If the read fails, nothing is written. The host's
-        response is compared with the request.
+        values. Settings that this library does not model are kept; if they cannot be, nothing is written. If the read
+        fails, nothing is written. The host's response is compared with the request.
 
         GitLab: a rule on the Free tier cannot be changed in place. A temporary bridge rule keeps the branch protected
         while the rule is replaced. A failure in between never leaves the branch less protected than before.
@@ -147,7 +147,7 @@ class GitProviderContract(Protocol):
         Raises:
             NotFoundError: no such repository or branch.
             ConflictError: another rule, which this call may not change, makes the branch less protected than
-                requested; or the current protection cannot be read. Nothing was changed.
+                requested; the current protection cannot be read; or a setting would be lost. Nothing was changed.
             PermissionDeniedError: administration rights are needed (GitLab: Maintainer), or the plan has no
                 protection. With outcome PARTIAL: the host accepted the write but protects less than requested.
 

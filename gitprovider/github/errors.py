@@ -50,6 +50,7 @@ REVIEWERS = f"POST {endpoints.REVIEWERS}"
 MERGE = f"PUT {endpoints.MERGE}"
 GET_PROTECTION = f"GET {endpoints.PROTECTION}"
 PROTECT = f"PUT {endpoints.PROTECTION}"
+GET_RULES = f"GET {endpoints.RULES}"
 
 # GitHub asks to wait at least a minute if it does not say how long.
 # https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api#exceeding-the-rate-limit
@@ -374,6 +375,8 @@ RULES: tuple[ErrorRule, ...] = (
         r"Branch not protected",
         error_kwargs={"code": "not-protected"},
     ),
+    # GitHub lists the rules of a branch that does not exist, so a 404 is about the endpoint.
+    ErrorRule("gh-no-rulesets", (404,), NotFoundError, GET_RULES, error_kwargs={"code": "no-rulesets"}),
     *(
         ErrorRule(
             "gh-protection-no-admin", (404,), PermissionDeniedError, endpoint, r"\ANot Found\Z", error_kwargs=_ADMIN

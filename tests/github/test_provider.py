@@ -34,7 +34,11 @@ from gitprovider.github import convert
 from tests.support.github_faults import FAULTS, Broken
 from tests.support.github_hub import REPO, Hub, commit, create, open_pull, refuse, running
 
-PASSING = {name: fault for name, fault in FAULTS.items() if name not in ("html", "wrong shape", "307", "404 page", "404 gateway")}
+PASSING = {
+    name: fault
+    for name, fault in FAULTS.items()
+    if name not in ("html", "wrong shape", "307", "404 page", "404 gateway")
+}
 LASTING = {name: fault for name, fault in PASSING.items() if not name.startswith(("429", "403"))}
 
 
