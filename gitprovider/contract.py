@@ -68,6 +68,11 @@ class GitProviderContract(Protocol):
         Pages of 100 are read one after another. If a page fails, only that page is read again. A page that is short
         but not the last, a repeated page, or a body that is not a list is an error, never a shorter result.
 
+        Branches that are made or deleted while the pages are read can move others between the pages. Where the host
+        tells the size of the whole list (GitLab: the number of branches; GitHub: only the number of pages), the list is
+        read again if it does not fit, three times at most. On GitHub, a deletion that leaves the number of pages as it
+        was can hide another branch: no request of GitHub's shows it.
+
         Args:
             repo: the full path.
 

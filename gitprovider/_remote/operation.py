@@ -15,6 +15,7 @@ from gitprovider.events import RequestEvent, emit
 from gitprovider.redact import Redactor
 
 PAGE_SIZE = 100
+_LISTINGS = 3  # how often a list that changes is read from its start
 _T = TypeVar("_T")
 _C = TypeVar("_C", bound=Client)
 
@@ -137,7 +138,9 @@ class RemoteOperation(Operation, Generic[_C]):
     ) -> list[_T]:
         """Read a list page by page and return its items in the host's order.
 
-        If the host does not say whether another page follows, a full page is followed by another request.
+        If the host does not say whether another page follows, a full page is followed by another request. An item that
+        is deleted between two pages moves another one to the page that was read. Where the host tells the size of the
+        whole list, and it does not fit, the list is read again from the start.
 
         Args:
             convert: creates a value from an item.
@@ -146,16 +149,37 @@ class RemoteOperation(Operation, Generic[_C]):
 
         Raises:
             UnexpectedResponseError: a page is short although the host says that more follow, so items would be missing;
-                or a page repeats the one before it, so a host that ignores the page number would never end.
+                a page repeats the one before it, so a host that ignores the page number would never end; or the list
+                changes each time that it is read.
         """
+        sizes: set[tuple[str, int]] = set()
 
         def page(number: int) -> tuple[list[_T], bool | None]:
             response = self.request(
                 "GET", template, query={**(query or {}), "per_page": PAGE_SIZE, "page": number}, **parts
             )
             check(response)
+            if (size := self.client.size(response)) is not None:
+                sizes.add(size)
             return [convert(item) for item in JsonReader.each(response)], self.client.has_next(response)
 
+        for _ in range(_LISTINGS):
+            sizes.clear()
+            items, count = self._listing(page, read)
+            found = {"items": len(items), "pages": count}
+            if all(found[unit] == size for unit, size in sizes):
+                return items
+        raise UnexpectedResponseError(
+            f"{len(items)} items were listed on {count} pages, but the host says {sorted(sizes)}: "
+            "they changed while they were listed",
+            transient=True,
+        )
+
+    @staticmethod
+    def _listing(
+        page: Callable[[int], tuple[list[_T], bool | None]], read: Callable[[Callable[[], Any]], Any]
+    ) -> tuple[list[_T], int]:
+        """Read all pages and return their items and how many pages there are."""
         items: list[_T] = []
         before: list[_T] = []
         number = 1
@@ -166,7 +190,7 @@ class RemoteOperation(Operation, Generic[_C]):
             before = batch
             items += batch
             if not (len(batch) >= PAGE_SIZE if more is None else more):
-                return items
+                return items, number
             if len(batch) < PAGE_SIZE:
                 raise UnexpectedResponseError(
                     f"page {number} has {len(batch)} of {PAGE_SIZE} items, but the host says that more follow: "
