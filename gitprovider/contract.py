@@ -37,7 +37,8 @@ class GitProviderContract(Protocol):
     * InvalidRequestError: an argument is wrong. It is raised before any request, unless only the host can know.
     * UnsupportedOptionError: this host cannot honour an option. It is raised before any request.
     * AuthenticationError (401), PermissionDeniedError (403), RateLimitedError (429, or GitHub's rate-limit 403).
-    * RepoMovedError: the repository has another path now (any 3xx; GitLab: 405 on a write).
+    * RepoMovedError: the repository has another path now (any 3xx; GitLab: 405 on a write). If the redirect is not the
+      application's own, a mutation's outcome is UNKNOWN.
     * ProviderUnavailableError: 5xx, timeout, connection refused, reset or cut. A mutation's outcome is UNKNOWN if the
       effect step was sent, unless the request certainly never reached the host.
     * UnexpectedResponseError: HTML, truncated JSON or missing fields. A mutation's outcome is UNKNOWN if this was the

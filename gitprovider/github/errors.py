@@ -414,12 +414,19 @@ RULES: tuple[ErrorRule, ...] = (
             code="not-found",
         ),
     ),
-    ErrorRule(
-        "gh-moved",
-        range(300, 400),
-        RepoMovedError,
-        error_kwargs=with_hint("get_repo returns the new path; nothing was sent there"),
+    # GitHub redirects from a moved repository to its number. Any other redirect is no word of the application.
+    *(
+        ErrorRule(
+            fact,
+            range(300, 400),
+            RepoMovedError,
+            header=("location", r".*/repositories/\d"),
+            error_kwargs=with_hint("get_repo returns the new path; nothing was sent there"),
+        )
+        for fact in ("gh-moved-read", "gh-moved-write")
     ),
+    ErrorRule("gh-moved", (301, 302, 303, 307, 308), RepoMovedError, error_kwargs=with_hint(_WRONG_URL, **UNKNOWN)),
+    ErrorRule("gh-not-modified", range(300, 400), UnexpectedResponseError, error_kwargs=UNKNOWN),
     ErrorRule("gh-computing", (202,), ProviderUnavailableError, error_kwargs=UNKNOWN),
     ErrorRule("gh-timeout", (408,), ProviderUnavailableError, error_kwargs=UNKNOWN),
     ErrorRule("gh-server-error", range(500, 600), ProviderUnavailableError, error_kwargs=UNKNOWN),
@@ -445,9 +452,13 @@ def rules(response: Response) -> tuple[ErrorRule, ...]:
     if not 400 <= response.status < 500:
         return RULES
     data = response.data
-    own = isinstance(data, dict) and ("message" in data or "errors" in data)
-    if own and response.status in (404, 410):  # absence takes more proof: a gateway has a message as well
-        own = "documentation_url" in data
+    if not isinstance(data, dict):
+        return FOREIGN
+    if response.status in (404, 410):  # absence takes more proof: a gateway has a message as well
+        return RULES if "documentation_url" in data else FOREIGN
+    # Some of GitHub's refusals have an "error" alone, as those of gateways do. Recorded: a 403 to POST …/labels in
+    # https://github.com/gr2m/octokit-plugin-create-pull-request
+    own = "message" in data or "errors" in data or ("error" in data and "x-github-media-type" in response.headers)
     return RULES if own else FOREIGN
 
 

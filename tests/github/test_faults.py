@@ -82,7 +82,7 @@ SCENARIOS: dict[str, tuple[Given, Given]] = {
 
 # These say that the request was refused. A host that did as it was asked and then said so would be lying, and no caller
 # could tell: they are injected before the effect only.
-REFUSALS = ("429 with a wait", "429 without", "403 limited", "307")
+REFUSALS = ("429 with a wait", "429 without", "403 limited")
 MATRIX = [
     pytest.param(fault, when, lasting, id=f"{name}-{when}-{'lasting' if lasting else 'once'}")
     for name, fault in FAULTS.items()

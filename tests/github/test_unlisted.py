@@ -130,6 +130,44 @@ def test_a_4xx_that_the_application_did_not_write_is_no_verdict(
     assert found.verdict is (Verdict.APPLIED if when == "after" else Verdict.NOT_APPLIED)
 
 
+ELSEWHERE = [
+    {"Location": "https://sso.example/login?return_to=x"},
+    {"Location": "http://api.github.com/repos/acme/widgets"},
+    {"Location": "/login"},
+    {"Location": ""},
+]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("headers", ELSEWHERE)
+@pytest.mark.parametrize("status", [300, 301, 302, 303, 304, 307, 308])
+def test_a_redirect_that_the_application_did_not_write_is_no_verdict(
+    hub: Hub, status: int, headers: dict[str, str], when: Any
+) -> None:
+    """A portal's redirect would be taken for GitHub's, and the caller told that nothing changed."""
+    hub.given_fault(
+        Fault(kind="status", status=status, method="POST", endpoint="git/refs$", headers=headers, body=b"", when=when)
+    )
+    provider = hub.connect(settle=0.0)
+
+    with pytest.raises((RepoMovedError, UnexpectedResponseError)) as caught:
+        provider.create_branch(REPO, "new", source="main")
+
+    assert caught.value.outcome is Outcome.UNKNOWN
+    assert isinstance(caught.value, RepoMovedError) is (status not in (300, 304))
+    assert resolve(provider, caught.value).verdict is (Verdict.APPLIED if when == "after" else Verdict.NOT_APPLIED)
+
+
+def test_a_refusal_with_an_error_alone_is_github_s_if_github_sent_it(hub: Hub) -> None:
+    """A lack of rights would be told as a wrong address."""
+    body = b'{"error": "Must have admin rights to Repository."}'
+    media = {"X-GitHub-Media-Type": "github.v3; format=json"}
+    hub.given_fault(Fault(kind="status", status=403, method="POST", headers=media, body=body))
+    with pytest.raises(PermissionDeniedError) as caught:
+        CALLS["create_branch"](hub.provider)
+    assert caught.value.outcome is Outcome.NOT_APPLIED
+
+
 @pytest.mark.parametrize("body", FOREIGN.values(), ids=FOREIGN)
 @pytest.mark.parametrize("status", [404, 410])
 def test_no_foreign_404_proves_that_a_repository_is_absent(hub: Hub, status: int, body: bytes) -> None:
