@@ -70,6 +70,7 @@ _VIOLATION = (
     r"|Required status check|must not contain merge commits"
 )
 _PULL_REQUEST_HELPS = r"protected (?:branch|ref)|through a pull request|Required status check"
+_POLICY = with_hint("a policy, a quota, a hook or a setting of the host refuses it; its own words say which")
 _HOOK = with_hint("a ruleset of the repository or organization forbids it; the message names the rule")
 
 _WRONG_URL = "look at base_url=: it must name the API and not the web pages; or a proxy answers in GitHub's place"
@@ -123,7 +124,8 @@ RULES: tuple[ErrorRule, ...] = (
         "gh-secret",
         (403, 409, 422),
         PermissionDeniedError,
-        text=r"secrets? (?:was |were )?detected|secret.scanning|push.protection|secret in (?:content|commit)",
+        text=r"secrets? (?:was |were )?detected|secret.scanning|push.protection|secret in (?:content|commit)"
+        r"|cannot contain secrets",
         error_kwargs=with_hint("remove the secret from the content, or ask for a bypass of the scanner"),
     ),
     # Credentials, rights and plans.
@@ -146,6 +148,20 @@ RULES: tuple[ErrorRule, ...] = (
         PermissionDeniedError,
         text=r"SAML enforcement",
         error_kwargs=with_hint("authorize the token for the organization's single sign-on"),
+    ),
+    ErrorRule(
+        "gh-ip-allow-list",
+        (403,),
+        PermissionDeniedError,
+        text=r"IP allow list",
+        error_kwargs=with_hint("this machine's address must be on the IP allow list of the organization or enterprise"),
+    ),
+    ErrorRule(
+        "gh-workflow-scope",
+        _WRITES,
+        PermissionDeniedError,
+        text=r"without `?workflows?`? (?:scope|permission)",
+        error_kwargs=with_hint("a change below .github/workflows needs the workflow scope or permission"),
     ),
     ErrorRule(
         "gh-token-permission",
@@ -226,6 +242,16 @@ RULES: tuple[ErrorRule, ...] = (
     # create_branch, and the ref reads
     ErrorRule("gh-ref-exists", (422,), AlreadyExistsError, CREATE_REF, r"Reference already exists"),
     ErrorRule("gh-object-missing", (422,), NotFoundError, CREATE_REF, r"Object does not exist"),
+    # The commit was made a moment ago.
+    ErrorRule("gh-object-missing", (422,), ProviderUnavailableError, MOVE_REF, r"Object does not exist"),
+    ErrorRule(
+        "gh-ref-name",
+        (422,),
+        InvalidRequestError,
+        CREATE_REF,
+        r"valid ref name|Invalid request|Validation Failed\Z",
+        error_kwargs={"argument": "name"},
+    ),
     ErrorRule(
         "gh-ref-update-failed",
         (422,),
@@ -390,14 +416,19 @@ RULES: tuple[ErrorRule, ...] = (
         PermissionDeniedError,
         text=(
             r"\bpolic(?:y|ies)\b|not (?:allowed|permitted)|quota|size limit|\bexceeds\b|over .{0,40}limit|\bdisabled\b"
-            r"|\bhook declined|\blocked\b|must be (?:signed|verified)|billing|suspended"
+            r"|\bhook declined|\blocked\b|must be (?:signed|verified)|billing|suspended|rule violations"
         ),
-        error_kwargs=with_hint("a policy, a quota or a setting of the host refuses it; its own words say which"),
+        error_kwargs=_POLICY,
+    ),
+    # The body of these is this library's, so what is refused in other words is refused by a hook or a rule.
+    *(
+        ErrorRule("gh-hook", (422,), PermissionDeniedError, endpoint, error_kwargs=_POLICY)
+        for endpoint in (CREATE_REF, MOVE_REF)
     ),
     # Any endpoint, by status only.
     _LIMITS[2],
     ErrorRule("gh-forbidden", (403,), PermissionDeniedError),
-    ErrorRule("gh-legal", (451,), PermissionDeniedError),
+    ErrorRule("gh-legal", (402, 451), PermissionDeniedError),
     ErrorRule(
         "gh-branch-not-found",
         (404,),

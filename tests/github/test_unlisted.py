@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from gitprovider import (
     NotMergeableReason,
     Outcome,
     PermissionDeniedError,
+    ProviderUnavailableError,
     PutFile,
     RepoMovedError,
     UnexpectedResponseError,
@@ -385,6 +387,75 @@ def test_what_a_scanner_refuses_is_no_wrong_argument(hub: Hub, status: int, mess
 
     assert "bypass" in str(caught.value.hint)
     assert "another" not in str(caught.value.hint)
+
+
+WORDS = [
+    "JIRA key missing in the commit message",
+    "custom hook says no",
+    "[POLICY] commits by bots need a ticket",
+    "Kein Ticket im Text",
+    "Author email domain is not one of ours",
+]
+
+
+@pytest.mark.parametrize("words", WORDS)
+@pytest.mark.parametrize("operation", ["create_branch", "commit_files"])
+def test_what_a_hook_says_in_its_own_words_is_no_wrong_argument(hub: Hub, operation: str, words: str) -> None:
+    """The caller would look for a mistake in arguments that are right."""
+    method, endpoint = EFFECTS[operation]
+    hub.given_fault(Fault(kind="status", status=422, method=method, endpoint=endpoint, body=own(words)))
+
+    with pytest.raises(PermissionDeniedError, match=re.escape(words)) as caught:
+        CALLS[operation](hub.provider)
+
+    assert caught.value.outcome is Outcome.NOT_APPLIED
+    assert "own words" in str(caught.value.hint)
+
+
+DENIALS = [
+    (402, "Payment required", ""),
+    (403, "The `acme` enterprise has an IP allow list enabled, and 10.0.0.1 is not permitted", "address"),
+    (403, "Resource protected by organization SAML enforcement. You must grant access.", "single sign-on"),
+    (403, "Repository was archived so is read-only.", "unarchive"),
+    (403, "Sorry. Your account was suspended.", ""),
+    (422, "Your account is locked due to a billing issue", "own words"),
+    (451, "Repository unavailable due to DMCA takedown.", ""),
+    (422, "Repository rule violations found\n\nCommits must have verified signatures.\n", ""),
+    (409, "Repository rule violations found\n\nCommits must have verified signatures.\n", ""),
+    (
+        422,
+        "refusing to allow an OAuth App to update workflow `.github/workflows/x.yml` without `workflow` scope",
+        "workflow",
+    ),
+    (403, "refusing to allow a GitHub App to update workflow `a` without `workflows` permission", "workflow"),
+    (422, "Push cannot contain secrets", "bypass"),
+]
+
+
+@pytest.mark.parametrize(("status", "words", "hint"), DENIALS)
+@pytest.mark.parametrize("endpoint", ["git/trees$", "git/commits$", "git/refs"])
+def test_what_rights_plans_and_rules_refuse_is_denied_at_every_step(
+    hub: Hub, endpoint: str, status: int, words: str, hint: str
+) -> None:
+    """The caller would be told of a wrong argument, or to try again."""
+    method = "PATCH" if endpoint == "git/refs" else "POST"
+    hub.given_fault(Fault(kind="status", status=status, method=method, endpoint=endpoint, body=own(words)))
+
+    with pytest.raises(PermissionDeniedError) as caught:
+        CALLS["commit_files"](hub.provider)
+
+    assert (caught.value.outcome, caught.value.retryable) == (Outcome.NOT_APPLIED, False)
+    assert hint in str(caught.value.hint)
+
+
+def test_a_commit_that_is_not_visible_yet_may_be_tried_again(hub: Hub) -> None:
+    """The commit was made by this call: its absence is a lag of the host's."""
+    hub.given_fault(Fault(kind="status", status=422, method="PATCH", body=own("Object does not exist")))
+
+    with pytest.raises(ProviderUnavailableError) as caught:
+        CALLS["commit_files"](hub.provider)
+
+    assert caught.value.retryable
 
 
 @pytest.mark.parametrize(
