@@ -265,7 +265,8 @@ class GitProviderContract(Protocol):
                 merge.
             message: the message of the merge or squash commit. It is refused with REBASE, which makes no commit.
             delete_source_branch: delete the source branch after the merge. It is deleted only if it is in the same
-                repository and still at the merged head.
+                repository and still at the merged head. It stays if it is the target of other open pull requests that
+                the host would close (GitHub, local).
             timeout: seconds to wait, by reading only, while the host computes whether the pull request can be merged.
 
         Raises:
