@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 from gitprovider._core.operation import Operation, chain
 from gitprovider._remote.json_reader import JsonReader
 from gitprovider._remote.response import BodyError, Client, Request, Response, StatusError
-from gitprovider.errors import AlreadyExistsError, GitProviderError, UnexpectedResponseError
+from gitprovider.errors import AlreadyExistsError, GitProviderError, NotFoundError, UnexpectedResponseError
 from gitprovider.events import RequestEvent, emit
 from gitprovider.redact import Redactor
 
@@ -74,6 +74,15 @@ class RemoteOperation(Operation, Generic[_C]):
         if self._seen and isinstance(exc, StatusError) and not exc.response.endpoint.startswith("GET "):
             return self._denied_write(error, exc.response)
         return error
+
+    def refused(self, exc: StatusError, there: Callable[[], Any]) -> GitProviderError:
+        """What a refused write means. A 404 has two meanings, and ``there`` reads what it would be about to decide."""
+        error = self.meaning(exc)
+        if exc.response.status != 404 or not isinstance(error, NotFoundError) or self._seen:
+            return error
+        with suppress(Exception):
+            there()
+        return self.meaning(exc)
 
     def _stamped(self, exc: Exception, step: str, effect: bool) -> GitProviderError:
         if getattr(exc, "failed_step", None) is None:  # an inner step keeps the response and removes it from its error

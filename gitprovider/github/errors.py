@@ -487,10 +487,10 @@ def rules(response: Response) -> tuple[ErrorRule, ...]:
         return FOREIGN
     if response.status in (404, 410):  # absence takes more proof: a gateway has a message as well
         return RULES if "documentation_url" in data else FOREIGN
-    # Some of GitHub's refusals have an "error" alone, as those of gateways do. Recorded: a 403 to POST …/labels in
+    # Some refusals have an "error" alone. Recorded: a 403 to POST …/labels in
     # https://github.com/gr2m/octokit-plugin-create-pull-request
-    own = "message" in data or "errors" in data or ("error" in data and "x-github-media-type" in response.headers)
-    return RULES if own else FOREIGN
+    alone = response.status == 403 and set(data) == {"error"} and "x-github-media-type" in response.headers
+    return RULES if alone or "message" in data or "errors" in data else FOREIGN
 
 
 def renamed_branch(response: Response) -> tuple[str, str] | None:

@@ -212,6 +212,31 @@ def test_a_404_to_a_write_after_a_read_is_a_lack_of_permission(
     assert "read:user" in str(caught.value.hint)
 
 
+UNREAD: dict[str, Callable[[Hub], object]] = {
+    "create_branch": lambda hub: hub.provider.create_branch(REPO, "new", source=hub.forge.head(REPO, "main")),
+    "open_pull_request": lambda hub: CALLS["open_pull_request"](hub.provider),
+    "merge_pull_request": lambda hub: hub.provider.merge_pull_request(
+        REPO, 1, expected_head=hub.forge.head(REPO, "feature")
+    ),
+}
+
+
+@pytest.mark.parametrize("operation", UNREAD)
+def test_a_404_to_a_write_without_a_read_is_decided_by_a_read(given: Hub, operation: str) -> None:
+    """A read-only token would be told that the repository is missing, and a missing one that the token is too weak."""
+    method, endpoint = EFFECTS[operation]
+    given.given_fault(
+        Fault(kind="status", status=404, method=method, endpoint=endpoint, body=own("Not Found"), times=2)
+    )
+    with pytest.raises(PermissionDeniedError) as caught:
+        UNREAD[operation](given)
+    assert (caught.value.outcome, len(given.host.request_log.mutations())) == (Outcome.NOT_APPLIED, 1)
+
+    given.given_fault(Fault(kind="status", status=404, method="GET", body=own("Not Found")))
+    with pytest.raises(NotFoundError):
+        UNREAD[operation](given)
+
+
 @pytest.mark.parametrize("body", [own("Not Found"), *FOREIGN.values()])
 def test_a_deletion_that_is_not_found_is_done_only_if_a_read_says_so(given: Hub, body: bytes) -> None:
     """The caller would be told that a branch is gone which is still there."""
