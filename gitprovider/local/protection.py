@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from gitprovider import checks
+from gitprovider._core.wildcards import matches
 from gitprovider.errors import NotFoundError, NotMergeableReason, PermissionDeniedError
 from gitprovider.local.database import Rule, rule_record, rules_json, to_json
 from gitprovider.local.session import Session, Sessions, strictest
@@ -65,11 +65,6 @@ class Protection(Sessions):
             gone = session.execute("DELETE FROM rules WHERE repo_id = ? AND pattern = ?", session.repo.id, pattern)
             if not gone.rowcount:
                 raise NotFoundError(f"{session.repo.path} has no rule for {pattern!r}")
-
-
-def matches(pattern: str, branch: str) -> bool:
-    """Whether a rule's pattern covers a branch. ``*`` is any run of characters, slashes included."""
-    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), branch, re.DOTALL) is not None
 
 
 def protection_of(session: Session, branch: str) -> BranchProtection | None:

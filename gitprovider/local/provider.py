@@ -11,6 +11,7 @@ from typing import Any
 from gitprovider import checks
 from gitprovider._core.operation import Operation
 from gitprovider._core.provider import Provider
+from gitprovider._core.wildcards import covered
 from gitprovider.contract import TreeEntry, optional
 from gitprovider.errors import AlreadyExistsError, NotMergeableError, RepoMovedError
 from gitprovider.events import Hook
@@ -18,7 +19,6 @@ from gitprovider.local import convert
 from gitprovider.local.database import PullRecord
 from gitprovider.local.errors import translate
 from gitprovider.local.forge import Forge
-from gitprovider.local.protection import matches
 from gitprovider.local.session import utc_now
 from gitprovider.models import (
     Branch,
@@ -111,11 +111,9 @@ class LocalProvider(Provider):
 
     def _list_branches(self, op: Operation) -> list[Branch]:
         with op.before("list branches"):
-            patterns = [rule.pattern for rule in self.forge.rules(op.repo)]
-            return [
-                Branch(name=name, sha=sha, protected=any(matches(pattern, name) for pattern in patterns))
-                for name, sha in self.forge.branches(op.repo)
-            ]
+            branches = self.forge.branches(op.repo)
+            protected = covered((rule.pattern for rule in self.forge.rules(op.repo)), [name for name, _ in branches])
+            return [Branch(name=name, sha=sha, protected=name in protected) for name, sha in branches]
 
     def _create_repo(self, op: Operation, asked: CreateRepo) -> Repo:
         with op.effect(asked.effect), _existing_as(convert.repo):

@@ -295,8 +295,13 @@ class PullRequests(Sessions):
 
 def close_all_of(session: Session, branch: str) -> None:
     """Close the open pull requests from or to a branch that is about to be deleted."""
-    for record in _select(session, None, None):
-        if branch in (record.source_branch, record.target_branch) and record.state is PullRequestState.OPEN:
+    rows = session.execute(
+        "SELECT * FROM pulls WHERE repo_id = ? AND state = 'open' AND ?2 IN (source_branch, target_branch)",
+        session.repo.id,
+        branch,
+    ).fetchall()
+    for record in [_current(session, row) for row in rows]:
+        if record.state is PullRequestState.OPEN:
             _save(session, record.replace(state=PullRequestState.CLOSED))
 
 

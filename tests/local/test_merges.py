@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,7 +21,8 @@ from gitprovider import (
     PullRequestState,
     PutFile,
 )
-from gitprovider.local import Forge
+from gitprovider.local import Forge, PullRecord, pull_requests
+from gitprovider.local.session import Session
 from tests.support.local_forge import REPO, git
 
 MERGE, SQUASH, REBASE = MergeMethod.MERGE, MergeMethod.SQUASH, MergeMethod.REBASE
@@ -397,3 +399,26 @@ def test_a_method_that_the_settings_forbid(forge: Forge, method: MergeMethod) ->
 
     assert forge.mergeability(REPO, number, method=method, bypass=True) is NotMergeableReason.METHOD
     assert [forge.mergeability(REPO, number, method=other) for other in METHODS if other is not method] == [None, None]
+
+
+def test_deleting_a_branch_reads_its_own_pull_requests_only(forge: Forge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With thousands of pull requests, each deletion would otherwise look up the branches of them all."""
+    for name in ("one", "two", "three", "other"):
+        _branch(forge, name, {name: name})
+    numbers = {name: _open(forge, name) for name in ("one", "two", "three")}
+    stacked = forge.open_pull_request(REPO, source_branch="other", target_branch="one", title="x").number
+    read: list[int] = []
+    current = pull_requests._current
+
+    def counted(session: Session, row: sqlite3.Row) -> PullRecord:
+        read.append(row["number"])
+        return current(session, row)
+
+    monkeypatch.setattr(pull_requests, "_current", counted)
+    forge.delete_branch(REPO, "one")
+
+    assert sorted(read) == [numbers["one"], stacked]
+    assert [pull.number for pull in forge.pull_requests(REPO, state=PullRequestState.CLOSED)] == [
+        stacked,
+        numbers["one"],
+    ]
