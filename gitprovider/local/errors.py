@@ -6,6 +6,16 @@ from gitprovider.errors import GitProviderError, Outcome, ProviderUnavailableErr
 from gitprovider.redact import printable
 
 
+def damaged(path: str, problem: object) -> ProviderUnavailableError:
+    """The error for a repository whose files are damaged."""
+    return ProviderUnavailableError(
+        f"the repository {path} is damaged: {problem}",
+        repo=path,
+        transient=False,
+        hint="restore it from a clone or a backup; git fsck lists what is missing",
+    )
+
+
 def translate(exc: Exception) -> GitProviderError:
     """Map an exception that is not one of the library's errors.
 

@@ -206,7 +206,8 @@ class PullRequests(Sessions):
         Raises:
             NotFoundError: the pull request does not exist.
             HeadMovedError: the source branch is not at ``expected_head``.
-            NotMergeableError: CLOSED, DRAFT, CONFLICT, REVIEWS, CHECKS or METHOD.
+            NotMergeableError: CLOSED, DRAFT, CONFLICT, REVIEWS, CHECKS or METHOD; PENDING (transient) when another
+                program has just moved the target branch.
         """
         with self._writing(path) as session:
             record, at = _find(session, number), self._now()
@@ -228,9 +229,13 @@ class PullRequests(Sessions):
             merged = _find(session, number)
             if on_commit is not None:
                 on_commit(record.base_sha, sha)
-            session.git.set_ref(_ref(number, "head"), record.head_sha)
-            session.git.set_ref(_ref(number, "merge"), sha)
-            session.git.set_branch(record.target_branch, sha)
+            refs = session.git.refs
+            for name, value in ((_ref(number, "head"), record.head_sha), (_ref(number, "merge"), sha)):
+                refs.set(name, value, refs.get(name))
+            try:
+                session.git.set_branch(record.target_branch, sha, old=record.base_sha)
+            except HeadMovedError as error:
+                raise NotMergeableError(error.message, reason=NotMergeableReason.PENDING, transient=True) from None
             return merged
 
     def _write_merge(
@@ -335,9 +340,9 @@ def _current(session: Session, row: sqlite3.Row) -> PullRecord:
 def _follow_branches(session: Session, record: PullRecord) -> PullRecord:
     git = session.git
     source, target = git.head(record.source_branch), git.head(record.target_branch)
-    made = git.ref(_ref(record.number, "merge"))
+    made = git.refs.get(_ref(record.number, "merge"))
     if made is not None and target is not None and git.contains(made, target):
-        merged = git.ref(_ref(record.number, "head")) or record.head_sha
+        merged = git.refs.get(_ref(record.number, "head")) or record.head_sha
         return record.replace(state=PullRequestState.MERGED, head_sha=merged, merge_commit_sha=made)
     # A missing branch closes its pull requests, even where a kill or a push left the row open.
     state = PullRequestState.OPEN if source and target else PullRequestState.CLOSED

@@ -256,13 +256,18 @@ def test_a_merge_that_recorded_and_did_not_move(forge: Forge) -> None:
     assert forge.merge(REPO, number, method=MERGE).state is PullRequestState.MERGED
 
 
+def _lock(git_dir: Path, lock: str) -> None:
+    """Leave a lock file as a writer does that is killed while it holds it."""
+    (git_dir / lock).parent.mkdir(parents=True, exist_ok=True)
+    (git_dir / lock).hardlink_to(git_dir / "gitprovider-lock")
+
+
 @pytest.mark.parametrize("lock", ["refs/heads/main.lock", "refs/pull/1/merge.lock", "refs/pull/1/head.lock"])
 def test_a_stale_lock_is_in_nobodys_way(forge: Forge, git_dir: Path, lock: str) -> None:
     """A writer that was killed left its lock file: the next one takes it away."""
     _branch(forge, "topic", {"t": "t"})
     number = _open(forge)
-    (git_dir / lock).parent.mkdir(parents=True, exist_ok=True)
-    (git_dir / lock).write_text("")
+    _lock(git_dir, lock)
 
     assert forge.merge(REPO, number, method=MERGE).state is PullRequestState.MERGED
     assert not (git_dir / lock).exists()
@@ -273,8 +278,7 @@ def test_a_stale_lock_on_packed_refs_and_head(forge: Forge, git_dir: Path) -> No
     _branch(forge, "topic")
     git(git_dir, "pack-refs", "--all")
     for lock in ("packed-refs.lock", "refs/heads/topic.lock", "HEAD.lock"):
-        (git_dir / lock).parent.mkdir(parents=True, exist_ok=True)
-        (git_dir / lock).write_text("")
+        _lock(git_dir, lock)
 
     forge.update_repo(REPO, default_branch="topic")
     forge.delete_branch(REPO, "main")

@@ -32,6 +32,7 @@ from gitprovider import (
 from gitprovider.events import Event, OperationEvent
 from gitprovider.local import Forge, LocalProvider
 from gitprovider.local.git import BareRepository
+from gitprovider.local.refs import Refs
 from tests.support.local_forge import REPO, reports, start
 
 FILE = PutFile(path="x", content="x")
@@ -343,10 +344,10 @@ def test_nothing_can_fail_between_the_move_of_a_branch_and_the_record_of_it(
     number = _topic(provider)
     move = BareRepository.set_branch
 
-    def moved_and_then_unreadable(repository: BareRepository, branch: str, sha: str) -> None:
-        move(repository, branch, sha)
+    def moved_and_then_unreadable(repository: BareRepository, branch: str, sha: str, *, old: str | None) -> None:
+        move(repository, branch, sha, old=old)
         monkeypatch.setattr(BareRepository, "find", _unreadable)
-        monkeypatch.setattr(BareRepository, "ref", _unreadable)
+        monkeypatch.setattr(Refs, "get", _unreadable)
 
     monkeypatch.setattr(BareRepository, "set_branch", moved_and_then_unreadable)
 
