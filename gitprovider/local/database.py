@@ -20,6 +20,7 @@ from typing import Any
 
 from gitprovider.errors import Outcome, ProviderUnavailableError
 from gitprovider.local.fork_gate import inside
+from gitprovider.local.storage import make_folder
 from gitprovider.models import BranchProtection, PullRequestState, Visibility
 
 # "gpfg": distinguishes a forge's database from any other SQLite file.
@@ -213,7 +214,8 @@ class Database:
             # Made under another name and then linked: neither a kill nor a race leaves an incomplete database.
             draft = self.path.with_name(f".{secrets.token_hex(8)}.sqlite3")
             with self._disk():
-                self.path.parent.mkdir(parents=True, exist_ok=True)
+                make_folder(self.path.parent)
+                draft.touch(0o600)  # SQLite gives its other files the mode of this one
                 with self._opened(str(draft), fresh=True):
                     pass
                 with suppress(FileExistsError):

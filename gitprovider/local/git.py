@@ -23,6 +23,9 @@ from gitprovider.local.errors import damaged
 from gitprovider.local.refs import HEADS, Refs
 from gitprovider.models import Author
 
+# Above the priorities of libgit2's own backends, which are 1 and 2.
+_FIRST = 3
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitRecord:
@@ -50,6 +53,9 @@ class BareRepository:
         self.path = path
         self.refs = Refs(git_dir, path)
         self.git = pygit2.Repository(str(git_dir))
+        # Of the places for loose objects, this one comes first: what it writes is for this user alone.
+        private = pygit2.OdbBackendLoose(str(git_dir / "objects"), -1, False, 0o700, 0o400)
+        self.git.odb.add_backend(private, _FIRST)
 
     # Objects
 

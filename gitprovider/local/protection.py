@@ -9,7 +9,9 @@ from gitprovider import checks
 from gitprovider._core.wildcards import matches
 from gitprovider.errors import NotFoundError, NotMergeableReason, PermissionDeniedError
 from gitprovider.local.database import Rule, rule_record, rules_json, to_json
+from gitprovider.local.refs import HEADS, PULLS
 from gitprovider.local.session import Session, Sessions, strictest
+from gitprovider.local.storage import install_hook
 from gitprovider.models import BranchProtection, MergeMethod
 
 
@@ -54,6 +56,29 @@ class Protection(Sessions):
                 exact = next((rule for rule in covering if rule.pattern == branch), None)
                 _put_rule(session, branch, wanted, {} if exact is None else exact.settings)
             return session.combine(_matching_rules(session, branch))
+
+    def check_push(self, path: str, ref: str, old: str, new: str, *, quarantine: str | None = None) -> None:
+        """Check one ref of a push by Git. A sha of zeros stands for a ref that is made or deleted.
+
+        Args:
+            quarantine: the folder of the pushed objects, which the repository does not have yet.
+
+        Raises:
+            PermissionDeniedError: the protection forbids it, the ref is the forge's own, or the repository is archived.
+        """
+        with self._reading(path) as session:
+            if session.repo.archived:
+                raise PermissionDeniedError(f"{session.repo.path} is archived and therefore read-only")
+            if ref.startswith(PULLS):
+                raise PermissionDeniedError(f"{ref} is the forge's own", hint="push to refs/heads/")
+            if ref.startswith(HEADS):
+                if quarantine is not None:
+                    session.git.git.odb.add_disk_alternate(quarantine)
+                branch = ref.removeprefix(HEADS)
+                if new.strip("0"):
+                    refuse_push(session, branch, old=old if old.strip("0") else None, new=new)
+                else:
+                    refuse_deletion(session, branch)
 
     def delete_rule(self, path: str, pattern: str) -> None:
         """Delete the rule of exactly this pattern.
@@ -139,6 +164,7 @@ def _matching_rules(session: Session, branch: str) -> list[Rule]:
 
 
 def _put_rule(session: Session, pattern: str, protection: BranchProtection, settings: Mapping[str, Any]) -> Rule:
+    install_hook(session.repo.git_dir)  # a forge of an earlier version has none, and the library may have moved since
     session.execute(
         "INSERT INTO rules (repo_id, pattern, protection, settings) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (repo_id, pattern) DO UPDATE SET protection = excluded.protection, settings = excluded.settings",

@@ -26,6 +26,7 @@ from gitprovider.errors import (
 from gitprovider.local.database import PullRecord, pull_record, to_json
 from gitprovider.local.merges import merge_commit, merged_tree
 from gitprovider.local.protection import missing_for_merge, protection_of
+from gitprovider.local.refs import PULLS
 from gitprovider.local.session import OnCommit, Session, Sessions
 from gitprovider.models import MergeMethod, PullRequestState
 
@@ -430,4 +431,4 @@ def _refused(record: PullRecord, reason: NotMergeableReason, problem: str | None
 
 
 def _ref(number: int, name: str) -> str:
-    return f"refs/pull/{number}/{name}"
+    return f"{PULLS}{number}/{name}"

@@ -19,8 +19,9 @@ from pathlib import Path
 from gitprovider import checks
 from gitprovider.errors import ConflictError, HeadMovedError, ProviderUnavailableError
 from gitprovider.local.errors import damaged
+from gitprovider.local.storage import make_folder
 
-HEADS = "refs/heads/"
+HEADS, PULLS = "refs/heads/", "refs/pull/"
 # How long a writer waits for a lock of another program. Git waits a second for packed-refs.
 LOCK_WAIT_SECONDS = 5.0
 _TURN_SECONDS = 0.01
@@ -222,7 +223,9 @@ class Refs:
 
     def _make_folder(self, file: Path) -> None:
         try:
-            file.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(file.parent)
+        except FileNotFoundError:
+            pass  # Git has just removed one again; the caller tries again
         except (FileExistsError, NotADirectoryError):
             raise self._clash(str(file.relative_to(self._git_dir)).removesuffix(".lock")) from None
 
