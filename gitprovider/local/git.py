@@ -18,8 +18,8 @@ from pygit2.enums import SortMode
 
 from gitprovider import checks
 from gitprovider.contract import TreeEntry
-from gitprovider.errors import ConflictError, InvalidRequestError, NotFoundError, ProviderUnavailableError
-from gitprovider.local.errors import damaged
+from gitprovider.errors import ConflictError, InvalidRequestError, NotFoundError
+from gitprovider.local.errors import damaged, disk_error
 from gitprovider.local.refs import HEADS, Refs
 from gitprovider.models import Author
 
@@ -97,7 +97,13 @@ class BareRepository:
     ) -> str:
         """Write a commit object that no ref names yet."""
         oids = [pygit2.Oid(hex=parent) for parent in parents]
-        return str(self.git.create_commit(None, author, committer, message, pygit2.Oid(hex=tree), oids))
+        sha = str(self.git.create_commit(None, author, committer, message, pygit2.Oid(hex=tree), oids))
+        self._check_written(sha)
+        return sha
+
+    def _check_written(self, sha: str) -> None:
+        if pygit2.Oid(hex=sha) not in self.git:  # as on a full disk, where libgit2 reports success
+            raise pygit2.GitError(f"the object {sha} was not written")
 
     def files(self, tree: pygit2.Tree) -> dict[str, TreeEntry]:
         """Every file below ``tree``, by path."""
@@ -177,6 +183,7 @@ class BareRepository:
 
     def set_branch(self, branch: str, sha: str, *, old: str | None) -> None:
         """Move the branch from ``old`` to ``sha``; None for a branch that is not there yet. See :meth:`Refs.set`."""
+        self._check_written(sha)
         self.refs.set(HEADS + branch, sha, old)
 
     def delete_branch(self, branch: str, *, old: str) -> None:
@@ -189,11 +196,12 @@ def opened(git_dir: Path, path: str) -> Iterator[BareRepository]:
     """Open a repository for one operation, and map the errors of pygit2 and the file system.
 
     Raises:
-        ProviderUnavailableError: the directory or an object is missing or damaged, or the disk failed.
+        ProviderUnavailableError: the directory or an object is missing or damaged, or the disk failed or is full.
+        PermissionDeniedError: this user may not read or write the directory.
     """
-    if not git_dir.is_dir():
-        raise damaged(path, f"its directory {git_dir} is missing")
     try:
+        if not git_dir.is_dir():
+            raise damaged(path, f"its directory {git_dir} is missing")
         repository = BareRepository(git_dir, path)
         try:
             yield repository
@@ -202,12 +210,8 @@ def opened(git_dir: Path, path: str) -> Iterator[BareRepository]:
     except KeyError as exc:
         # pygit2 raises it for a missing object.
         raise damaged(path, f"the object {exc.args[0] if exc.args else ''} is missing") from exc
-    except pygit2.GitError as exc:
-        raise damaged(path, exc) from exc
-    except OSError as exc:
-        raise ProviderUnavailableError(
-            f"the repository {path} cannot be used: {exc}", repo=path, transient=False
-        ) from exc
+    except (OSError, pygit2.GitError) as exc:
+        raise disk_error(exc, git_dir, repo=path) or damaged(path, exc) from exc
 
 
 def signature(author: Author, at: datetime) -> pygit2.Signature:

@@ -20,6 +20,7 @@ from pathlib import Path
 import pygit2
 
 from gitprovider.errors import ConflictError, ProviderUnavailableError
+from gitprovider.local.errors import disk_error
 
 # The key of the row's id in a repository's own config. A forge made every directory that has it, and may remove it.
 _MARK = "gitprovider.repository"
@@ -148,4 +149,6 @@ def _disk(git_dir: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, pygit2.GitError) as exc:
-        raise ProviderUnavailableError(f"{git_dir} cannot be written: {exc}", transient=False) from exc
+        raise disk_error(exc, git_dir) or ProviderUnavailableError(
+            f"{git_dir} cannot be written: {exc}", transient=False
+        ) from exc
