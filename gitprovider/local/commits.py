@@ -15,7 +15,7 @@ from gitprovider.errors import AlreadyExistsError, ConflictError, HeadMovedError
 from gitprovider.local.errors import damaged
 from gitprovider.local.git import BareRepository, CommitRecord, commit_record, signature
 from gitprovider.local.protection import refuse_deletion, refuse_push
-from gitprovider.local.pull_requests import close_all_of
+from gitprovider.local.pull_requests import close, open_pull_requests_of
 from gitprovider.local.session import OnCommit, Session, Sessions
 from gitprovider.local.trees import write_tree
 from gitprovider.models import Author, FileChange
@@ -89,17 +89,26 @@ class Commits(Sessions):
                 refuse_push(session, branch, old=held, new=sha)
             session.git.set_branch(branch, sha, old=held)
 
-    def delete_branch(self, path: str, branch: str, *, expected: str | None = None, bypass: bool = False) -> None:
+    def delete_branch(
+        self,
+        path: str,
+        branch: str,
+        *,
+        expected: str | None = None,
+        bypass: bool = False,
+        refuse_targeted: bool = False,
+    ) -> None:
         """Delete a branch, at ``expected`` where that is given, and close the open pull requests from or to it.
 
         Args:
+            refuse_targeted: refuse to delete the target of an open pull request.
             bypass: ignore the branch's protection.
 
         Raises:
             NotFoundError: the branch does not exist.
             HeadMovedError: the branch is not at ``expected``.
             PermissionDeniedError: the protection forbids it.
-            ConflictError: it is the default branch.
+            ConflictError: it is the default branch, or the target that ``refuse_targeted`` keeps.
         """
         with self._writing(path) as session:
             held = session.head(branch)
@@ -108,7 +117,15 @@ class Commits(Sessions):
                 raise ConflictError(f"{branch!r} is the default branch and cannot be deleted")
             if not bypass:
                 refuse_deletion(session, branch)
-            close_all_of(session, branch)
+            pulls = open_pull_requests_of(session, branch)
+            numbers = sorted(pull.number for pull in pulls if pull.target_branch == branch)
+            if refuse_targeted and numbers:
+                raise ConflictError(
+                    f"{branch!r} was not deleted: it is the target of the open pull requests {numbers}",
+                    hint="merge or close them, or give them another target branch",
+                )
+            for pull in pulls:
+                close(session, pull)
             session.git.delete_branch(branch, old=held)
 
     # Objects

@@ -299,16 +299,19 @@ class PullRequests(Sessions):
             return session.checks(sha)
 
 
-def close_all_of(session: Session, branch: str) -> None:
-    """Close the open pull requests from or to a branch that is about to be deleted."""
+def open_pull_requests_of(session: Session, branch: str) -> list[PullRecord]:
+    """The open pull requests from or to a branch."""
     rows = session.execute(
         "SELECT * FROM pulls WHERE repo_id = ? AND state = 'open' AND ?2 IN (source_branch, target_branch)",
         session.repo.id,
         branch,
     ).fetchall()
-    for record in [_current(session, row) for row in rows]:
-        if record.state is PullRequestState.OPEN:
-            _save(session, record.replace(state=PullRequestState.CLOSED))
+    return [record for row in rows if (record := _current(session, row)).state is PullRequestState.OPEN]
+
+
+def close(session: Session, record: PullRecord) -> None:
+    """Close a pull request whose branch is about to be deleted."""
+    _save(session, record.replace(state=PullRequestState.CLOSED))
 
 
 def _find(session: Session, number: int) -> PullRecord:
