@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from gitprovider import checks
@@ -153,14 +153,15 @@ def missing_for_merge(
     return None
 
 
-def _rules(session: Session) -> list[Rule]:
+def _rules(session: Session, wanted: Callable[[str], bool] = bool) -> list[Rule]:
+    """The rules whose pattern is wanted, oldest first. Only these are parsed."""
     rows = session.execute("SELECT * FROM rules WHERE repo_id = ? ORDER BY id", session.repo.id).fetchall()
     with session.database.parsing(f"a rule of {session.repo.path}"):
-        return [rule_record(row) for row in rows]
+        return [rule_record(row) for row in rows if wanted(row["pattern"])]
 
 
 def _matching_rules(session: Session, branch: str) -> list[Rule]:
-    return [rule for rule in _rules(session) if matches(rule.pattern, branch)]
+    return _rules(session, lambda pattern: matches(pattern, branch))
 
 
 def _put_rule(session: Session, pattern: str, protection: BranchProtection, settings: Mapping[str, Any]) -> Rule:
@@ -173,7 +174,7 @@ def _put_rule(session: Session, pattern: str, protection: BranchProtection, sett
         rules_json(protection),
         to_json(dict(settings)),
     )
-    return next(rule for rule in _rules(session) if rule.pattern == pattern)
+    return _rules(session, lambda each: each == pattern)[0]
 
 
 def _missing_checks(session: Session, protection: BranchProtection, sha: str) -> list[str]:

@@ -25,7 +25,7 @@ HEADS, PULLS = "refs/heads/", "refs/pull/"
 # How long a writer waits for a lock of another program. Git waits a second for packed-refs.
 LOCK_WAIT_SECONDS = 5.0
 _TURN_SECONDS = 0.01
-_SYMBOLIC, _MAX_DEPTH, _MAX_BYTES = "ref: ", 5, 4096
+_SYMBOLIC, _MAX_DEPTH, _MAX_BYTES = "ref: ", 5, 512
 # In the repository's directory: the file that our locks are links to, and a ref before it is renamed into place.
 _LOCK, _DRAFT = "gitprovider-lock", "gitprovider-ref"
 _ABOUT = b"Lock files of gitprovider are links to this file. Its next write removes those of a killed process.\n"
