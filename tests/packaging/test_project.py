@@ -27,8 +27,8 @@ PUBLIC = [
     "PullRequestState", "PutFile", "RateLimitedError", "Repo", "RepoMovedError", "RepoUrl", "Resolution",
     "RetryCancelledError", "RetryOptions", "Step", "TreeEntry", "UnexpectedResponseError",
     "UnsupportedOptionError", "Verdict", "Visibility", "bootstrap", "cancel_on", "connect", "connect_repo",
-    "deadline", "ensure_branch", "ensure_change", "ensure_files", "ensure_merged", "ensure_protection", "ensure_pull_request",
-    "ensure_repo", "optional", "parse_repo_url", "resolve", "with_retry",
+    "deadline", "ensure_branch", "ensure_change", "ensure_files", "ensure_merged", "ensure_protection",
+    "ensure_pull_request", "ensure_repo", "optional", "parse_repo_url", "resolve", "with_retry",
 ]  # fmt: skip
 SDKS = {"github", "gitlab", "pygit2", "requests", "urllib3", "click", "rich", "pytest", "anyio"}
 SLOW = {"email", "ssl", "http", "sqlite3", "asyncio", "logging"}
