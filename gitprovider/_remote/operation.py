@@ -11,12 +11,13 @@ from typing import Any, Generic, TypeVar
 from gitprovider._core.operation import Operation, chain
 from gitprovider._remote.json_reader import JsonReader
 from gitprovider._remote.response import BodyError, Client, DeadlineError, Request, Response, StatusError
-from gitprovider.errors import AlreadyExistsError, GitProviderError, UnexpectedResponseError
+from gitprovider.errors import AlreadyExistsError, GitProviderError, NotFoundError, UnexpectedResponseError
 from gitprovider.events import RequestEvent, emit
 from gitprovider.limits import Limits, earliest_deadline
 from gitprovider.redact import Redactor
 
 PAGE_SIZE = 100
+_LISTINGS = 3  # how often a list that changes is read from its start
 _T = TypeVar("_T")
 _C = TypeVar("_C", bound=Client)
 
@@ -77,6 +78,15 @@ class RemoteOperation(Operation, Generic[_C]):
         if self._seen and isinstance(exc, StatusError) and not exc.response.endpoint.startswith("GET "):
             return self._denied_write(error, exc.response)
         return error
+
+    def refused(self, exc: StatusError, there: Callable[[], Any]) -> GitProviderError:
+        """What a refused write means. A 404 has two meanings, and ``there`` reads what it would be about to decide."""
+        error = self.meaning(exc)
+        if exc.response.status != 404 or not isinstance(error, NotFoundError) or self._seen:
+            return error
+        with suppress(Exception):
+            there()
+        return self.meaning(exc)
 
     def _stamped(self, exc: Exception, step: str, effect: bool) -> GitProviderError:
         if getattr(exc, "failed_step", None) is None:  # an inner step keeps the response and removes it from its error
@@ -145,7 +155,9 @@ class RemoteOperation(Operation, Generic[_C]):
     ) -> list[_T]:
         """Read a list page by page and return its items in the host's order.
 
-        If the host does not say whether another page follows, a full page is followed by another request.
+        If the host does not say whether another page follows, a full page is followed by another request. An item that
+        is deleted between two pages moves another one to the page that was read. Where the host tells the size of the
+        whole list, and it does not fit, the list is read again from the start.
 
         Args:
             convert: creates a value from an item.
@@ -154,9 +166,11 @@ class RemoteOperation(Operation, Generic[_C]):
 
         Raises:
             UnexpectedResponseError: a page is short although the host says that more follow, so items would be missing;
-                a page repeats an earlier one, so the list would never end; or the list exceeds ``limits.max_pages``.
+                a page repeats an earlier one, so the list would never end; the list exceeds ``limits.max_pages``; or it
+                changes each time that it is read.
         """
         seen: set[bytes] = set()
+        sizes: set[tuple[str, int]] = set()
 
         def page(number: int) -> tuple[list[_T], bool | None]:
             response = self.request(
@@ -168,14 +182,33 @@ class RemoteOperation(Operation, Generic[_C]):
             if batch and digest in seen:
                 raise UnexpectedResponseError(f"page {number} repeats an earlier page: the list would not end")
             seen.add(digest)
+            if (size := self.client.size(response)) is not None:
+                sizes.add(size)
             return batch, self.client.has_next(response)
 
+        for _ in range(_LISTINGS):
+            seen.clear()
+            sizes.clear()
+            items, count = self._listing(page, read)
+            found = {"items": len(items), "pages": count}
+            if all(found[unit] == size for unit, size in sizes):
+                return items
+        raise UnexpectedResponseError(
+            f"{len(items)} items were listed on {count} pages, but the host says {sorted(sizes)}: "
+            "they changed while they were listed",
+            transient=True,
+        )
+
+    def _listing(
+        self, page: Callable[[int], tuple[list[_T], bool | None]], read: Callable[[Callable[[], Any]], Any]
+    ) -> tuple[list[_T], int]:
+        """Read all pages and return their items and how many pages there are."""
         items: list[_T] = []
         for number in range(1, self._max_pages + 1):
             batch, more = read(partial(page, number))
             items += batch
             if not (len(batch) >= PAGE_SIZE if more is None else more):
-                return items
+                return items, number
             if len(batch) < PAGE_SIZE:
                 raise UnexpectedResponseError(
                     f"page {number} has {len(batch)} of {PAGE_SIZE} items, but the host says that more follow: "

@@ -140,6 +140,10 @@ class Client(Protocol):
         """Report whether the host says that another page follows; None if it does not say."""
         ...
 
+    def size(self, response: Response) -> tuple[str, int] | None:
+        """Return how many ``items`` or ``pages`` the host says that the whole list has; None if it does not say."""
+        ...
+
     def close(self) -> None:
         """Close the client's connections."""
         ...

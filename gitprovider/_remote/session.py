@@ -119,6 +119,7 @@ class OneOriginSession(requests.Session):
         seconds = self._limits.deadline
         with limited(None if seconds is None else Deadline("limits.deadline", seconds, self._limits.clock)):
             response = super().send(request, **kwargs)
+        response.encoding = response.encoding or "utf-8"  # guessing a charset costs seconds on a large body
         self.last = response
         return response
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 import weakref
 from dataclasses import dataclass
 from functools import cache
@@ -283,6 +284,11 @@ class GitHubClient:
     def has_next(self, response: Response) -> bool:
         """Report whether another page follows, by the ``Link`` header. The address in the header is never used."""
         return 'rel="next"' in response.headers.get("link", "")
+
+    def size(self, response: Response) -> tuple[str, int] | None:
+        """Return the number of pages, by the ``Link`` header of every page but the last."""
+        last = re.search(r'[?&]page=([0-9]{1,9})\b[^>]*>; rel="last"', response.headers.get("link", ""))
+        return None if last is None else ("pages", int(last[1]))
 
     def _raise(self, response: Response) -> NoReturn:
         # PyGithub's createException fails if the body is not an object or the message is not a string.

@@ -195,7 +195,8 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
                 response = op.request("POST", REFS, repo=op.repo, body=body)
             except StatusError as exc:
                 raise with_existing(
-                    op.meaning(exc), lambda: convert.head(op.read(BRANCH, repo=op.repo, branch=asked.name)).branch
+                    op.refused(exc, lambda: self._repo(op)),
+                    lambda: convert.head(op.read(BRANCH, repo=op.repo, branch=asked.name)).branch,
                 ) from exc
             made = convert.new_branch(JsonReader(response))
             if (made.name, made.sha) != (asked.name, sha):
@@ -223,7 +224,8 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
                 made = convert.pull_request(JsonReader(op.request("POST", PULLS, repo=op.repo, body=body)))
             except StatusError as exc:
                 between = (asked.source_branch, asked.target_branch, PullRequestState.OPEN)
-                raise with_existing(op.meaning(exc), lambda: self._find_pull_requests(op, *between)[0]) from exc
+                refused = op.refused(exc, lambda: self._repo(op))
+                raise with_existing(refused, lambda: self._find_pull_requests(op, *between)[0]) from exc
             op.note(number=made.number, head_sha=made.head_sha)
             op.done(asked.effect, made)
         if asked.labels:

@@ -8,6 +8,7 @@ which is where that is turned off.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -183,6 +184,11 @@ class GitLabClient:
             return bool(following.strip())
         link = response.headers.get("link")
         return None if link is None else 'rel="next"' in link
+
+    def size(self, response: Response) -> tuple[str, int] | None:
+        """Return the number of items. GitLab leaves it out of lists of more than 10,000."""
+        total = response.headers.get("x-total", "")
+        return ("items", int(total)) if re.fullmatch("[0-9]{1,15}", total) else None
 
     def close(self) -> None:
         """Close the client's connections."""

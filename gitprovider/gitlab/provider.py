@@ -71,9 +71,6 @@ _STATES = {
     PullRequestState.MERGED: "merged",
 }
 
-# How often a list is begun that changes while it is read.
-_LISTINGS = 3
-
 GitLabOperation = RemoteOperation[GitLabClient]
 
 
@@ -169,36 +166,17 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         return found
 
     def _list_branches(self, op: GitLabOperation) -> list[Branch]:
-        """List the branches in pages of 100. A page that fails is read again by itself.
-
-        A branch that is deleted between two pages moves another one to the page that was read. GitLab's total differs
-        then, and the list is read again from the start.
-        """
+        """List the branches in pages of 100. A page that fails is read again by itself."""
         read = self._retried(op, "list branches")
-        for _ in range(_LISTINGS):
-            totals: set[str] = set()
-            try:
-                found = op.pages(
-                    BRANCHES,
-                    convert.branch,
-                    check=lambda page, seen=totals: seen.add(page.headers.get("x-total", "")),  # type: ignore[misc] # bound here
-                    read=read,
-                    project=op.repo,
-                )
-            except PermissionDeniedError as error:
-                if error.code == "repository-off" and read(
-                    lambda: convert.is_only_empty(op.read(PROJECT, project=op.repo))
-                ):
-                    return []
-                raise
-            if not (totals := {total for total in totals if total.isdecimal()}) or totals == {str(len(found))}:
-                return found
-        with op.before("list branches"):
-            raise UnexpectedResponseError(
-                f"GitLab counts {' and '.join(sorted(totals))} branches, and listed {len(found)}: "
-                "they changed while they were listed",
-                transient=True,
-            )
+        try:
+            with op.before("list branches"):
+                return op.pages(BRANCHES, convert.branch, read=read, project=op.repo)
+        except PermissionDeniedError as error:
+            if error.code == "repository-off" and read(
+                lambda: convert.is_only_empty(op.read(PROJECT, project=op.repo))
+            ):
+                return []
+            raise
 
     def _create_repo(self, op: GitLabOperation, asked: CreateRepo) -> Repo:
         """Create the project in its namespace, which GitLab wants as a number.
