@@ -787,21 +787,25 @@ class _Merging(LocalProvider):
 
 
 @found_by("merge_a_branch_that_another_pull_request_needs_is_not_deleted")
-class ClosesWhatOthersNeed(LocalProvider):
+class ClosesWhatOthersNeed(_Merging):
     """Deletes the source branch of a merge, whoever needs it."""
 
-    def _refuse_needed(self, repo: str, branch: str) -> None:
-        return
+    def merge(self, repo: str, number: int, given: dict[str, Any]) -> MergeResult:
+        merged = super().merge(repo, number, {**given, "delete_source_branch": False})
+        if given["delete_source_branch"]:
+            self.forge.delete_branch(repo, self.get_pull_request(repo, number).source_branch)
+        return merged
 
 
 @found_by("merge_a_branch_that_another_pull_request_needs_is_not_deleted")
-class LooksAtTargetsAlone(LocalProvider):
+class LooksAtTargetsAlone(ClosesWhatOthersNeed):
     """Spares the pull requests into the branch, and closes those from it."""
 
-    def _refuse_needed(self, repo: str, branch: str) -> None:
-        opened = self.forge.pull_requests(repo, target_branch=branch, state=PullRequestState.OPEN)
-        if opened:
-            raise ConflictError(f"{[pull.number for pull in opened]} need it")
+    def merge(self, repo: str, number: int, given: dict[str, Any]) -> MergeResult:
+        branch = self.get_pull_request(repo, number).source_branch
+        if self.forge.pull_requests(repo, target_branch=branch, state=PullRequestState.OPEN):
+            return super(ClosesWhatOthersNeed, self).merge(repo, number, given)
+        return super().merge(repo, number, given)
 
 
 @found_by("merge_a_branch_that_another_pull_request_needs_is_not_deleted")
@@ -809,8 +813,9 @@ class MergesNothingThatOthersNeed(_Merging):
     """Refuses the merge, where only the deletion is in the way of others."""
 
     def merge(self, repo: str, number: int, given: dict[str, Any]) -> MergeResult:
-        if given["delete_source_branch"]:
-            self._refuse_needed(repo, self.get_pull_request(repo, number).target_branch)
+        opened = [pull.number for pull in self.forge.pull_requests(repo, state=PullRequestState.OPEN)]
+        if given["delete_source_branch"] and set(opened) - {number}:
+            raise ConflictError(f"{opened} need it", provider=self.name, repo=repo)
         return super().merge(repo, number, given)
 
 
