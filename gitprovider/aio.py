@@ -146,6 +146,11 @@ class AsyncGitProvider:
         Pages of 100 are read one after another. If a page fails, only that page is read again. A page that is short
         but not the last, a repeated page, or a body that is not a list is an error, never a shorter result.
 
+        Branches that are made or deleted while the pages are read can move others between the pages. Where the host
+        tells the size of the whole list (GitLab: the number of branches; GitHub: only the number of pages), the list is
+        read again if it does not fit, three times at most. On GitHub, a deletion that leaves the number of pages as it
+        was can hide another branch: no request of GitHub's shows it.
+
         Args:
             repo: the full path.
 
@@ -165,7 +170,8 @@ class AsyncGitProvider:
         """Create a repository and return it. The effect step is the create request.
 
         Args:
-            repo: the full path. The namespace must exist (local: it is created).
+            repo: the full path. The namespace must exist (local: it is created). The old path of a renamed repository
+                is free, and then no longer leads to that one.
             description: one line.
             visibility: PUBLIC, PRIVATE or INTERNAL (GitHub: INTERNAL is unsupported on github.com's own API;
                 GitLab: unsupported on gitlab.com, which has disabled it).
@@ -211,8 +217,8 @@ class AsyncGitProvider:
         """Protect a branch at least as much as ``rules``, and return the protection that is now in force.
 
         ``rules`` is a minimum. The current protection is read first, and each field is set to the stricter of the two
-        values. Settings that this library does not model are kept. If the read fails, nothing is written. The host's
-        response is compared with the request.
+        values. Settings that this library does not model are kept; if they cannot be, nothing is written. If the read
+        fails, nothing is written. The host's response is compared with the request.
 
         GitLab: a rule on the Free tier cannot be changed in place. A temporary bridge rule keeps the branch protected
         while the rule is replaced. A failure in between never leaves the branch less protected than before.
@@ -224,7 +230,7 @@ class AsyncGitProvider:
         Raises:
             NotFoundError: no such repository or branch.
             ConflictError: another rule, which this call may not change, makes the branch less protected than
-                requested; or the current protection cannot be read. Nothing was changed.
+                requested; the current protection cannot be read; or a setting would be lost. Nothing was changed.
             PermissionDeniedError: administration rights are needed (GitLab: Maintainer), or the plan has no
                 protection. With outcome PARTIAL: the host accepted the write but protects less than requested.
 
@@ -308,7 +314,8 @@ class AsyncGitProvider:
         Raises:
             AlreadyExistsError: a pull request is open between these branches. ``existing`` is that PullRequest.
             NotFoundError: no such repository, source branch or target branch.
-            ConflictError: there are no commits between the branches (GitHub, local; GitLab opens it anyway).
+            ConflictError: there are no commits between the branches (GitHub, local; GitLab opens it anyway), or the two
+                branches have no history in common.
             PermissionDeniedError: the plan has no drafts, or the credential may not open pull requests.
             Any error with outcome PARTIAL: the pull request was opened and is in ``completed``, but a label or reviewer
                 was not set.
@@ -353,7 +360,8 @@ class AsyncGitProvider:
                 merge.
             message: the message of the merge or squash commit. It is refused with REBASE, which makes no commit.
             delete_source_branch: delete the source branch after the merge. It is deleted only if it is in the same
-                repository and still at the merged head.
+                repository and still at the merged head, and if no other open pull request is from or into it, because
+                a host closes those.
             timeout: seconds to wait, by reading only, while the host computes whether the pull request can be merged.
 
         Raises:

@@ -32,6 +32,10 @@ class GitProviderContract(Protocol):
     have the same names on every host: the effect step is named by ``effect`` of the mutation's class in
     ``gitprovider.mutations``, and the deletion of a merged source branch is ``delete source branch``.
 
+    A repository and a branch are known by their present names. Only ``get_repo`` follows a renamed repository; every
+    other operation raises RepoMovedError at the old path. No operation follows a renamed branch: its old name raises
+    NotFoundError, and is free for another branch.
+
     Every operation may raise these errors besides its own:
 
     * InvalidRequestError: an argument is wrong. It is raised before any request, unless only the host can know.
@@ -98,7 +102,8 @@ class GitProviderContract(Protocol):
         """Create a repository and return it. The effect step is the create request.
 
         Args:
-            repo: the full path. The namespace must exist (local: it is created).
+            repo: the full path. The namespace must exist (local: it is created). The old path of a renamed repository
+                is free, and then no longer leads to that one.
             description: one line.
             visibility: PUBLIC, PRIVATE or INTERNAL (GitHub: INTERNAL is unsupported on github.com's own API;
                 GitLab: unsupported on gitlab.com, which has disabled it).
@@ -232,7 +237,8 @@ class GitProviderContract(Protocol):
         Raises:
             AlreadyExistsError: a pull request is open between these branches. ``existing`` is that PullRequest.
             NotFoundError: no such repository, source branch or target branch.
-            ConflictError: there are no commits between the branches (GitHub, local; GitLab opens it anyway).
+            ConflictError: there are no commits between the branches (GitHub, local; GitLab opens it anyway), or the two
+                branches have no history in common.
             PermissionDeniedError: the plan has no drafts, or the credential may not open pull requests.
             Any error with outcome PARTIAL: the pull request was opened and is in ``completed``, but a label or reviewer
                 was not set.
@@ -265,8 +271,8 @@ class GitProviderContract(Protocol):
                 merge.
             message: the message of the merge or squash commit. It is refused with REBASE, which makes no commit.
             delete_source_branch: delete the source branch after the merge. It is deleted only if it is in the same
-                repository and still at the merged head. It stays if it is the target of other open pull requests that
-                the host would close (GitHub, local).
+                repository and still at the merged head, and if no other open pull request is from or into it, because
+                a host closes those.
             timeout: seconds to wait, by reading only, while the host computes whether the pull request can be merged.
 
         Raises:

@@ -22,7 +22,7 @@ class ErrorRule:
         fact: the id of the recorded fact in gitprovider/fakes/facts.jsonl that the rule rests on.
         status: the statuses it covers.
         error: the class of the error, made with ``error_kwargs``.
-        endpoint: the method and template of the request; ``""`` is any.
+        endpoint: the method and template of the request, or several of them; empty is any.
         text: a regular expression to find in the message, case ignored; ``""`` is any text.
         header: the name of a header, and a regular expression that its value begins with.
     """
@@ -30,7 +30,7 @@ class ErrorRule:
     fact: str
     status: range | tuple[int, ...]
     error: Callable[..., GitProviderError]
-    endpoint: str = ""
+    endpoint: str | tuple[str, ...] = ""
     text: str = ""
     header: tuple[str, str] | None = None
     error_kwargs: dict[str, Any] = field(default_factory=dict)
@@ -39,7 +39,10 @@ class ErrorRule:
         """Report whether the rule covers a response with this message."""
         return (
             response.status in self.status
-            and self.endpoint in ("", response.endpoint)
+            and (
+                not self.endpoint
+                or response.endpoint in ([self.endpoint] if isinstance(self.endpoint, str) else self.endpoint)
+            )
             and (not self.text or re.search(self.text, message, re.IGNORECASE) is not None)
             and (self.header is None or re.match(self.header[1], response.headers.get(self.header[0], "")) is not None)
         )

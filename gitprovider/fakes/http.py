@@ -35,7 +35,7 @@ class Request:
         return cls(
             method=method,
             path=parts.path,
-            query=dict(parse_qsl(parts.query, keep_blank_values=True)),
+            query=_query(parts.query),
             headers={name.lower(): value for name, value in headers.items()},
             body=body,
             scheme=parts.scheme,
@@ -54,6 +54,14 @@ class Request:
             ValueError: the body is not JSON.
         """
         return json.loads(self.body) if self.body else {}
+
+
+def _query(text: str) -> dict[str, str]:
+    """The parameters of a query string. The items of a list, ``name[]``, are separated by commas."""
+    query: dict[str, str] = {}
+    for name, value in parse_qsl(text, keep_blank_values=True):
+        query[name] = f"{query[name]},{value}" if name.endswith("[]") and name in query else value
+    return query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

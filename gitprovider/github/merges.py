@@ -180,7 +180,7 @@ class MergeCall:
             raise HeadMovedError(
                 f"the source branch has moved to {current} and was not deleted", expected=head, actual=current
             )
-        self._refuse_targeted(branch)
+        self._refuse_needed(branch)
         try:
             response = self._op.request("DELETE", OLD_REF, repo=self._op.repo, branch=branch)
         except StatusError as exc:
@@ -192,17 +192,24 @@ class MergeCall:
         if response.status != 204:
             raise BodyError("the response does not say that the branch was deleted", response)
 
-    def _refuse_targeted(self, branch: str) -> None:
-        """Refuse to delete a branch that open pull requests target, because GitHub would close them.
+    def _refuse_needed(self, branch: str) -> None:
+        """Refuse to delete a branch that open pull requests are from or into, because GitHub would close them.
 
         Raises:
             ConflictError: the branch has such pull requests. The message names them.
         """
-        query = {"base": branch, "state": "open"}
-        listed = self._op.pages(PULLS, convert.pull_request, repo=self._op.repo, query=query)
-        if numbers := [pull.number for pull in listed if pull.target_branch == branch]:
+        here = f"{self._op.repo.partition('/')[0]}:{branch}"
+        into = self._op.pages(PULLS, convert.pull_request, repo=self._op.repo, query={"base": branch, "state": "open"})
+        out_of = self._op.pages(PULLS, lambda fields: fields, repo=self._op.repo, query={"head": here, "state": "open"})
+        numbers = [pull.number for pull in into if pull.target_branch == branch]
+        numbers += [
+            pull.number
+            for pull in map(convert.pull_request, filter(convert.in_one_repo, out_of))
+            if pull.source_branch == branch
+        ]
+        if numbers:
             raise ConflictError(
-                f"the source branch was not deleted: it is the target of the open pull requests {numbers}",
+                f"the source branch was not deleted: the open pull requests {numbers} are from or into it",
                 hint="merge or close them, or give them another target branch",
             )
 

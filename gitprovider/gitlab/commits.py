@@ -31,9 +31,9 @@ from gitprovider.errors import (
 )
 from gitprovider.gitlab import convert
 from gitprovider.gitlab.client import GitLabClient
-from gitprovider.gitlab.endpoints import BRANCH, COMMIT, COMMITS, GRAPHQL, PROJECT, TREE
+from gitprovider.gitlab.endpoints import COMMITS, GRAPHQL, PROJECT, TREE
 from gitprovider.gitlab.errors import REPOSITORY_OFF, GraphQLError
-from gitprovider.gitlab.refusals import is_absent, write
+from gitprovider.gitlab.refusals import is_absent, read_branch, read_commit, write
 from gitprovider.models import Commit, PutFile
 from gitprovider.mutations import CommitFiles
 
@@ -75,7 +75,7 @@ class CommitCall:
         if edits.effective:
             return self._commit(found.head, actions(edits))
         with op.before("read commit"):
-            return convert.commit(op.read(COMMIT, project=op.repo, sha=str(found.head)), asked.branch)
+            return read_commit(op, str(found.head), asked.branch)
 
     def _look(self) -> Seen:
         """The branch's head, and what is at and above the touched paths: one query for each 100 of them, or REST.
@@ -112,14 +112,16 @@ class CommitCall:
         if repository is None:
             # GraphQL returns null for a missing, an invisible and a moved project. The REST API tells them apart.
             self._op.request("GET", PROJECT, project=self._op.repo)
-            raise PermissionDeniedError("the project's repository cannot be read", hint=REPOSITORY_OFF)
+            raise PermissionDeniedError(
+                "the project's repository cannot be read", hint=REPOSITORY_OFF, code="repository-off"
+            )
         return seen(repository)
 
     def _look_by_rest(self) -> Seen:
         """What the query would find, for a server that does not know its types or arguments."""
         op = self._op
         try:
-            head = convert.branch(op.read(BRANCH, project=op.repo, branch=self._asked.branch)).sha
+            head = read_branch(op, self._asked.branch).sha
         except StatusError as exc:
             meant = op.meaning(exc)
             if not is_absent(exc, "Branch") and meant.code != "repository-off":
@@ -201,7 +203,7 @@ class CommitCall:
         raced = refused.code == "raced"
         actual: str | None = None
         try:
-            actual = convert.branch(self._op.read(BRANCH, project=self._op.repo, branch=self._asked.branch)).sha
+            actual = read_branch(self._op, self._asked.branch).sha
             ours = raced and actual not in (head, None) and self._may_be_ours(actual, head)
         except Exception as exc:
             if not raced:  # GitLab's own message remains
@@ -226,7 +228,7 @@ class CommitCall:
         )
 
     def _may_be_ours(self, sha: str, head: str | None) -> bool:
-        found = convert.commit(self._op.read(COMMIT, project=self._op.repo, sha=sha))
+        found = read_commit(self._op, sha)
         return found.parent == head and found.message.split() == self._asked.message.split()
 
     def _compare(self, made: Commit, head: str | None) -> None:

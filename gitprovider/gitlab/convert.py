@@ -62,7 +62,14 @@ def repo(data: JsonReader) -> Repo:
 
 def is_only_empty(project: JsonReader) -> bool:
     """Whether a project whose repository is not found is only empty. Old servers return 404 to the branches of such."""
-    return project.bool_or_none("empty_repo") is True and project.str_or_none("repository_access_level") != "disabled"
+    if project.bool_or_none("empty_repo") is not True or is_being_imported(project):
+        return False
+    return project.str_or_none("repository_access_level") != "disabled"
+
+
+def is_being_imported(project: JsonReader) -> bool:
+    """Whether the project's repository is on its way (https://docs.gitlab.com/api/project_import_export/)."""
+    return project.str_or_none("import_status") in ("scheduled", "started")
 
 
 def branch(data: JsonReader) -> Branch:

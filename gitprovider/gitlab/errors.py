@@ -45,6 +45,17 @@ PROTECT = f"POST {endpoints.RULES}"
 MERGE_REQUESTS = f"POST {endpoints.MERGE_REQUESTS}"
 MERGE = f"PUT {endpoints.MERGE}"
 NAMESPACE = f"GET {endpoints.NAMESPACE}"
+# Every write but the merge, whose refusals a read explains.
+WRITES = (
+    BRANCHES,
+    COMMITS,
+    PROJECTS,
+    PROTECT,
+    MERGE_REQUESTS,
+    f"PATCH {endpoints.RULE}",
+    f"DELETE {endpoints.RULE}",
+    f"DELETE {endpoints.BRANCH}",
+)
 
 
 class GraphQLError(Exception):
@@ -70,22 +81,65 @@ _TAKEN = (400, 409, 422)
 _REFUSED = (400, 409, 422)
 _PUSH_RULE = r"does not follow the pattern|is not a member of team|push rule|prohibited by|is not a GitLab user"
 
-# GitLab relays a failure of its storage as "4:Deadline Exceeded", alone or behind "Failed to create branch 'x': ". The
-# number is a gRPC status code.
-_GRPC = r"(?:\A|[:;] |\bbranch )(?:{codes}):(?=\s*[A-Za-z])"
-_LOST = (
-    _GRPC.format(codes="1|2|4|8|10|13|14|15")
-    + r"|deadline exceeded|context canceled|GRPC::(?:Unavailable|Internal|Aborted|Unknown|Cancelled|DataLoss)"
+# The codes of gRPC, by number: https://grpc.io/docs/guides/status-codes/
+_NAMES = (
+    "OK Cancell?ed Unknown Invalid_?Argument Deadline_?Exceeded Not_?Found Already_?Exists Permission_?Denied "
+    "Resource_?Exhausted Failed_?Precondition Aborted Out_?Of_?Range Unimplemented Internal Unavailable Data_?Loss "
+    "Unauthenticated"
+)
+_CODES = _NAMES.split()
+
+
+def _grpc(*codes: int) -> str:
+    """Return an expression for a failure of GitLab's storage with one of these codes of gRPC.
+
+    GitLab relays it as ``4:Deadline Exceeded``, alone or behind a text, as ``GRPC::DeadlineExceeded``, or as
+    ``rpc error: code = DeadlineExceeded``.
+    """
+    numbers, names = "|".join(map(str, codes)), "|".join(_CODES[code] for code in codes)
+    number = rf"(?:\A|[:;] |\bbranch |[(\[\"'])(?:{numbers}):(?=\s*(?:\d+:)?\s*[^\d\s])"
+    return rf"{number}|(?:GRPC::|\bcode ?= ?)(?:{names})\b"
+
+
+# What a hook or a rule of the host writes is a verdict, whatever its words are.
+_HOOK = r"\bhooks?\b|GL-HOOK-ERR|\AGitLab: "
+# A failure on the way to the change, which may have been made: a code of gRPC, or the words of one.
+_LOST = rf"(?s:\A(?!.*(?:{_HOOK})).*(?:" + (
+    _grpc(1, 2, 4, 8, 10, 13, 14, 15) + r"|deadline.?exceeded|context cancell?ed|\btimed?[ -]?out\b|execution expired"
+    r"|connection (?:was )?(?:refused|reset|closed|lost)|connect(?:ion)? failed|failed to connect|connections to all"
+    r"|broken pipe|socket closed|\bEOF\b|stream (?:removed|terminated|reset)|transport is closing"
+    r"|(?:service|temporarily|currently) unavailable|internal (?:server )?error|unexpected error|\bpanic\b"
+    r"|\bgitaly\b|\bpraefect\b|something went wrong[^:]{0,300}\Z|an error (?:has )?occurred[^:]{0,300}\Z))"
 )
 
+# How GitLab's check of the parameters, and of a record's fields, begins or ends.
+_PARAMETER = (
+    r"\A(?!lfs)[\w\[\], ]+ (?:is|are) (?:missing|empty|invalid)|valid value|\A400 bad request|can't be blank"
+    r"|is too (?:long|short)|not included in the list"
+)
 # The application's own words for absence. A gateway has others, and so has the router.
-_ABSENT = re.compile(r"404 (?:[A-Z][\w ]* Not Found|Not found)")
+_ABSENT = re.compile(r"404 (?:([A-Z][\w ]*) Not Found|Not found)")
+# What these reads may find absent, besides the project and its repository.
+_THINGS = {
+    f"GET {endpoints.PROJECT}": "Project",
+    f"GET {endpoints.BRANCH}": "Branch",
+    f"GET {endpoints.COMMIT}": "Commit",
+}
 # What only a look can tell: somebody else may have moved or made the branch at the same moment.
-RACED = r"could not update|please refresh|cannot lock ref|reference already exists"
+RACED = r"could not update|please refresh|cannot lock ref|reference already exists|not point to expected|but expected"
 
 REPOSITORY_OFF = "the repository is turned off in the project's settings, or this credential may not read it"
+_OWN_WORDS = "the host's own words say who can change it"
 _WRONG_URL = (
     "look at url=: it lacks the path that GitLab lives under, or a proxy answers in GitLab's place or decodes %2F"
+)
+
+# A proxy says so before it passes anything on, whatever the form.
+PROXY_SIGN_IN = ErrorRule(
+    "gl-proxy-sign-in",
+    (407,),
+    ProviderUnavailableError,
+    error_kwargs=with_hint("the proxy in HTTPS_PROXY or HTTP_PROXY wants a user and a password", transient=False),
 )
 
 # What is not the application's word. Only what stands before the application by design is certain.
@@ -106,7 +160,8 @@ FOREIGN: tuple[ErrorRule, ...] = (
         InvalidRequestError,
         error_kwargs=with_hint("the host or a proxy limits the size of a request"),
     ),
-    ErrorRule("gl-unauthorized", (401, 407), AuthenticationError, error_kwargs=with_hint(_WRONG_URL, **UNKNOWN)),
+    ErrorRule("gl-unauthorized", (401,), AuthenticationError, error_kwargs=with_hint(_WRONG_URL, **UNKNOWN)),
+    PROXY_SIGN_IN,
     ErrorRule(
         "gl-route-missing",
         (404, 405),
@@ -147,7 +202,17 @@ RULES: tuple[ErrorRule, ...] = (
         text=_LOST,
         error_kwargs=with_hint("GitLab's storage failed or was too slow; the change may have been made", **UNKNOWN),
     ),
-    # Credentials and rights.
+    # Credentials and rights. Whether the role, the token or its user is at fault, GitLab's own words say.
+    PROXY_SIGN_IN,
+    ErrorRule(
+        "gl-read-only-instance",
+        (400, 403, 409, 422),
+        ProviderUnavailableError,
+        text=r"read.only (?:gitlab )?instance",
+        error_kwargs=with_hint(
+            "GitLab is in maintenance, which ends by itself; or it is a Geo secondary: look at url="
+        ),
+    ),
     ErrorRule(
         "gl-token-revoked",
         (401,),
@@ -165,14 +230,33 @@ RULES: tuple[ErrorRule, ...] = (
         ),
     ),
     ErrorRule(
-        "gl-unauthorized", (401,), AuthenticationError, error_kwargs=with_hint("the token must have the scope api")
+        "gl-unauthorized",
+        (401,),
+        AuthenticationError,
+        text=r"401 unauthorized\Z|invalid token",
+        error_kwargs=with_hint("the token must have the scope api"),
     ),
+    ErrorRule("gl-unauthorized-reason", (401,), AuthenticationError, error_kwargs=with_hint(_OWN_WORDS)),
     ErrorRule(
         "gl-insufficient-scope",
         (403,),
         PermissionDeniedError,
         text=r"insufficient_scope",
         error_kwargs=with_hint("the token needs the scope api"),
+    ),
+    ErrorRule(
+        "gl-insufficient-permission",
+        (403,),
+        PermissionDeniedError,
+        text=r"insufficient_granular_scope",
+        error_kwargs=with_hint("make a token with the permissions that GitLab names, or one with the scope api"),
+    ),
+    ErrorRule(
+        "gl-account-held",
+        (403,),
+        PermissionDeniedError,
+        text=r"terms of service|your (?:account|password|primary email)|internal users",
+        error_kwargs=with_hint("the token's user must do it in a browser, or an administrator for that user"),
     ),
     ErrorRule(
         "gl-push-denied",
@@ -196,10 +280,12 @@ RULES: tuple[ErrorRule, ...] = (
         "gl-forbidden",
         (403,),
         PermissionDeniedError,
+        text=r"\A(?:403 )?forbidden\Z",
         error_kwargs=with_hint(
             "the role is too low, the project is archived, or the feature is turned off in its settings"
         ),
     ),
+    ErrorRule("gl-forbidden-reason", (402, 403, 451), PermissionDeniedError, error_kwargs=with_hint(_OWN_WORDS)),
     # create_repo
     ErrorRule(
         "gl-project-pending-deletion",
@@ -210,6 +296,22 @@ RULES: tuple[ErrorRule, ...] = (
         error_kwargs=with_hint("a deleted project holds the path until GitLab has removed it; try again later"),
     ),
     ErrorRule("gl-project-taken", _TAKEN, AlreadyExistsError, endpoint=PROJECTS, text=r"has already been taken"),
+    ErrorRule(
+        "gl-project-path-held",
+        _TAKEN,
+        ConflictError,
+        endpoint=PROJECTS,
+        text=r"\A(?:path|name)\b.{0,300}(?:in use|already|registry|pages)",
+        error_kwargs=with_hint("something else than a project holds the path; take another, or free it"),
+    ),
+    ErrorRule(
+        "gl-project-name-invalid",
+        _REFUSED,
+        InvalidRequestError,
+        endpoint=PROJECTS,
+        text=r"\A(?:project_namespace\.)?(?:path|name|slug)\b",
+        error_kwargs={"argument": "repo"},
+    ),
     ErrorRule(
         "gl-project-failed",
         (400,),
@@ -241,8 +343,8 @@ RULES: tuple[ErrorRule, ...] = (
         (400, 403),
         PermissionDeniedError,
         endpoint=PROJECTS,
-        text=r"project limit|limit.?reached",
-        error_kwargs=with_hint("the user's limit of projects is reached"),
+        text=r"project limit|limit.?reached|cannot create projects",
+        error_kwargs=with_hint("an administrator sets how many projects the user may have, and where"),
     ),
     # create_branch
     ErrorRule("gl-branch-exists", _TAKEN, AlreadyExistsError, endpoint=BRANCHES, text=r"already exists"),
@@ -268,7 +370,7 @@ RULES: tuple[ErrorRule, ...] = (
         _TAKEN,
         ConflictError,
         endpoint=BRANCHES,
-        text=RACED,
+        text=rf"{RACED}|\Afailed to create branch(?: '[^']*')?\Z",
         error_kwargs={"code": "raced", "transient": True, **UNKNOWN},
     ),
     # commit_files
@@ -306,13 +408,13 @@ RULES: tuple[ErrorRule, ...] = (
         endpoint=COMMITS,
         text=(
             r"directory with this name|directory traversal|invalid path|file path|base64|no files to chmod"
-            r"|\b(is|are) (missing|empty|invalid)\b|valid value|^400 Bad request|can't be blank"
+            r"|can't be blank"
         ),
         error_kwargs={"argument": "changes"},
     ),
     # open_pull_request
     ErrorRule(
-        "gl-mr-exists", (409,), AlreadyExistsError, endpoint=MERGE_REQUESTS, text=r"open merge request already exists"
+        "gl-mr-exists", _TAKEN, AlreadyExistsError, endpoint=MERGE_REQUESTS, text=r"merge request already exists"
     ),
     ErrorRule(
         "gl-mr-source-missing",
@@ -333,7 +435,7 @@ RULES: tuple[ErrorRule, ...] = (
     ErrorRule("gl-merge-sha", (409,), HeadMovedError, endpoint=MERGE, text=r"sha does not match"),
     ErrorRule(
         "gl-merge-refused",
-        (400, 405, 406, 409, 422),
+        (400, 405, 406, 409, 412, 422, 423),
         NotMergeableError,
         endpoint=MERGE,
         error_kwargs={"reason": NotMergeableReason.UNKNOWN},
@@ -345,14 +447,17 @@ RULES: tuple[ErrorRule, ...] = (
         "gl-read-only",
         _REFUSED,
         ProviderUnavailableError,
-        text=r"read.only|temporarily|maintenance|try again later",
-        error_kwargs=with_hint("it is so for a while: a move of the storage, or maintenance"),
+        text=(
+            r"read.only|temporarily|maintenance|try again later|in progress"
+            r"|is (?:still )?being (?:transferred|moved|imported|created|deleted|migrated|restored)"
+        ),
+        error_kwargs=with_hint("it is so for a while: another change of the project, a move of it, or maintenance"),
     ),
     ErrorRule(
         "gl-locked",
         _REFUSED,
         ConflictError,
-        text=r"\block(ed)?\b.{0,300} by|\bis locked\b",
+        text=r"\block(ed)?\b.{0,300} by|\bis locked\b|\A423\b",
         error_kwargs=with_hint("whoever holds the lock must release it, or the change must leave the path alone"),
     ),
     ErrorRule(
@@ -366,7 +471,10 @@ RULES: tuple[ErrorRule, ...] = (
         "gl-quota",
         _REFUSED,
         PermissionDeniedError,
-        text=r"exceed|size limit|storage limit|quota|over .{0,99}limit|too (large|big)|larger than|maximum .{0,99}size",
+        text=(
+            r"exceed|size limit|storage limit|quota|over .{0,99}limit|too (large|big)|larger than|maximum .{0,99}size"
+            r"|limit.{0,99} reached|reached .{0,99}limit|is full\b"
+        ),
         error_kwargs=with_hint("a quota of the project, the group or the instance is reached; its owner can raise it"),
     ),
     ErrorRule(
@@ -390,7 +498,7 @@ RULES: tuple[ErrorRule, ...] = (
         _REFUSED,
         PermissionDeniedError,
         text=(
-            r"\bhook\b|GL-HOOK-ERR|\AGitLab: |\bpolic|prohibited|forbidden by|not (allowed|permitted)"
+            _HOOK + r"|\bpolic|prohibited|forbidden by|not (allowed|permitted)"
             r"|(cannot|can't|may not) push|denied|restricted|\bplan\b|licen[sc]e"
         ),
         error_kwargs=with_hint("a hook, a policy or a plan of the host refuses it; its own words say which"),
@@ -401,36 +509,59 @@ RULES: tuple[ErrorRule, ...] = (
             fact,
             range(400, 500),
             kind,
-            text=_GRPC.format(codes=codes),
-            error_kwargs=with_hint("GitLab's storage refused it"),
+            text=_grpc(*codes),
+            error_kwargs=with_hint("GitLab's storage refused it", **more),
         )
-        for fact, codes, kind in (
-            ("gl-storage-invalid", "3|11", InvalidRequestError),
-            ("gl-storage-missing", "5", NotFoundError),
-            ("gl-storage-exists", "6", AlreadyExistsError),
-            ("gl-storage-denied", "7", PermissionDeniedError),
-            ("gl-storage-state", "9", ConflictError),
-            ("gl-storage-unauthenticated", "16", AuthenticationError),
+        for fact, codes, kind, more in (
+            ("gl-storage-invalid", (3, 11), InvalidRequestError, {}),
+            ("gl-storage-missing", (5,), NotFoundError, {}),
+            ("gl-storage-exists", (6,), AlreadyExistsError, {}),
+            ("gl-storage-denied", (7,), PermissionDeniedError, {}),
+            ("gl-storage-state", (9,), ConflictError, {}),
+            ("gl-storage-unimplemented", (12,), ProviderUnavailableError, {"transient": False}),
+            ("gl-storage-unauthenticated", (16,), AuthenticationError, {}),
         )
     ),
+    # The check of the parameters, and of the fields. An argument is at fault.
     ErrorRule(
         "gl-branch-name-invalid",
-        (400,),
+        _REFUSED,
         InvalidRequestError,
         endpoint=BRANCHES,
-        text=r"branch name is invalid|\b(is|are) (missing|empty|invalid)\b|valid value|^400 Bad request",
+        text=rf"branch name is invalid|sha-(?:1|256) branch name|hexadecimal branch name|{_PARAMETER}",
         error_kwargs={"argument": "name"},
     ),
-    # Free text of these two is a rule's or a hook's.
-    *(
-        ErrorRule(
-            "gl-hook",
-            (400,),
-            PermissionDeniedError,
-            endpoint=endpoint,
-            error_kwargs=with_hint("a rule or a hook of the host refuses it; its own words say which"),
-        )
-        for endpoint in (BRANCHES, COMMITS)
+    ErrorRule(
+        "gl-param-invalid",
+        _REFUSED,
+        InvalidRequestError,
+        endpoint=COMMITS,
+        text=_PARAMETER,
+        error_kwargs={"argument": "changes"},
+    ),
+    ErrorRule(
+        "gl-mr-same-branch",
+        _REFUSED,
+        InvalidRequestError,
+        endpoint=MERGE_REQUESTS,
+        text=r"same project/branch",
+        error_kwargs={"argument": "target_branch"},
+    ),
+    ErrorRule("gl-param-invalid", _REFUSED, InvalidRequestError, text=_PARAMETER),
+    # Any other text of these statuses is a rule's, a hook's or a setting's.
+    ErrorRule(
+        "gl-refused-by-setting",
+        (400, 422),
+        PermissionDeniedError,
+        endpoint=WRITES,
+        error_kwargs=with_hint("a rule, a hook or a setting of the host refuses it; its own words say which"),
+    ),
+    ErrorRule(
+        "gl-branch-protected-kept",
+        (400, 405),
+        PermissionDeniedError,
+        endpoint=f"DELETE {endpoints.BRANCH}",
+        error_kwargs=with_hint("a Maintainer can delete it, or take its rule away"),
     ),
     # The status alone decides the rest.
     ErrorRule(
@@ -454,8 +585,15 @@ RULES: tuple[ErrorRule, ...] = (
         text=r"project not found",
         error_kwargs=with_hint("there is no such project, or this credential may not see it"),
     ),
-    ErrorRule("gl-not-found", (404, 410), NotFoundError),
-    ErrorRule("gl-conflict", (409,), ConflictError),
+    ErrorRule("gl-not-found", (404,), NotFoundError),
+    ErrorRule("gl-conflict", (406, 409, 412, 423), ConflictError),
+    ErrorRule("gl-too-early", (425,), ProviderUnavailableError),
+    ErrorRule(
+        "gl-uri-too-large",
+        (411, 413, 414, 431),
+        InvalidRequestError,
+        error_kwargs=with_hint("the host or a proxy limits the size of a request"),
+    ),
     ErrorRule(
         "gl-server-error", (500, 502, 503, 504, *range(520, 531)), ProviderUnavailableError, error_kwargs=UNKNOWN
     ),
@@ -463,7 +601,10 @@ RULES: tuple[ErrorRule, ...] = (
     ErrorRule(
         "gl-not-implemented", range(500, 600), ProviderUnavailableError, error_kwargs={**UNKNOWN, "transient": False}
     ),
-    ErrorRule("gl-bad-request", range(400, 500), InvalidRequestError),
+    ErrorRule("gl-bad-request", (400, 422), InvalidRequestError),
+    ErrorRule(
+        "gl-page-missing", range(400, 500), UnexpectedResponseError, error_kwargs=with_hint(_WRONG_URL, **UNKNOWN)
+    ),
 )
 
 
@@ -491,21 +632,27 @@ def rules(response: Response) -> tuple[ErrorRule, ...]:
         return RULES
     data = response.data
     said = isinstance(data, dict) and any(data.get(key) for key in ("message", "error", "errors"))
-    if response.status == 404:
-        said = said and _is_absence(data.get("message"))
+    if response.status == 401:
+        said = said and (not isinstance(data.get("message"), str) or data["message"].startswith("401 "))
+    elif response.status == 404:
+        said = said and _is_absence(response.endpoint, data.get("message"))
     elif response.status == 405:
         said = said and "message" in data
     return RULES if said else FOREIGN
 
 
-def _is_absence(message: Any) -> bool:
-    """Whether a 404's message is GitLab's own. That of a missing branch may be a model's, by the name of the field."""
+def _is_absence(endpoint: str, message: Any) -> bool:
+    """Whether a 404's message is GitLab's own, about the thing that was asked for, or what that thing is in.
+
+    That of a missing branch may be a model's, by the name of the field.
+    """
     if isinstance(message, dict):
         return not message.keys() - {"source_branch", "target_branch"}
-    return (
-        isinstance(message, str)
-        and (_ABSENT.fullmatch(message) or re.match(_GRPC.format(codes=r"\d+"), message)) is not None
-    )
+    if not isinstance(message, str):
+        return False
+    if (word := _ABSENT.fullmatch(message)) is None:
+        return re.match(r"\d+:\s*[A-Za-z]", message) is not None
+    return endpoint not in _THINGS or word[1] in (_THINGS[endpoint], "Project", "Repository")
 
 
 def is_retryable_read_error(error: Exception, *, obey_rate_limit: bool = False) -> bool:

@@ -11,22 +11,25 @@ from typing import Any
 
 from gitprovider._remote.json_reader import JsonReader
 from gitprovider._remote.operation import RemoteOperation
-from gitprovider._remote.response import StatusError
+from gitprovider._remote.response import Response, StatusError
 from gitprovider.errors import (
     ConflictError,
+    GitProviderError,
     HeadMovedError,
     NotFoundError,
     NotMergeableError,
     NotMergeableReason,
     Outcome,
     PermissionDeniedError,
+    ProviderUnavailableError,
     RetryCancelledError,
     UnexpectedResponseError,
 )
 from gitprovider.gitlab import convert
 from gitprovider.gitlab.client import GitLabClient
-from gitprovider.gitlab.endpoints import BRANCH, COMPARE, MERGE, MERGE_REQUEST, PROJECT
-from gitprovider.gitlab.refusals import is_absent, write
+from gitprovider.gitlab.endpoints import BRANCH, COMPARE, MERGE, MERGE_REQUESTS, PROJECT
+from gitprovider.gitlab.errors import RACED, refusal
+from gitprovider.gitlab.refusals import check_same, is_absent, read_branch, read_merge_request, write
 from gitprovider.models import Branch, MergeMethod, MergeResult
 from gitprovider.mutations import MergePullRequest
 from gitprovider.retry import PollDeadline, RetryOptions
@@ -74,7 +77,12 @@ _REASONS = {
 _PASSING = frozenset({"ci_still_running", "merge_time"})
 # GitLab makes and keeps a merge request whose source branch is not there.
 _WITHOUT_SOURCE = "commits_status"
-_METHOD_ERROR = re.compile(r"squash|fast.?forward", re.IGNORECASE)
+# What GitLab writes into merge_error, besides what its storage, a hook or a rule says.
+_FAILURES = (
+    (r"conflict", NotMergeableReason.CONFLICT),
+    (r"update your source branch|must be rebased|needs? .{0,20}rebase", NotMergeableReason.BEHIND),
+    (r"squash|fast.?forward", NotMergeableReason.METHOD),
+)
 
 
 class MergeCall:
@@ -86,6 +94,8 @@ class MergeCall:
         self._deadline = PollDeadline(asked.timeout, sleep=retry.sleep, clock=retry.clock)
         self._head = asked.expected_head
         self._current: JsonReader
+        self._target: str
+        self._needing: list[int] = []  # the open merge requests that need the source branch
 
     def run(self) -> MergeResult:
         """Merge, unless somebody has merged it at this head."""
@@ -97,24 +107,23 @@ class MergeCall:
                 self._check_method(op.read(PROJECT, project=op.repo))
             with op.before("wait for mergeability"):
                 done = self._wait_for_mergeability()
+        if asked.delete_source_branch and not self._is_from_fork():
+            with op.before("read pull requests"):
+                self._needing = self._open_from_or_into(self._current.str("source_branch"))
         if done is None:
             with op.effect(asked.effect):
                 done = self._send()
         op.done(asked.effect, done)
+        if not done.already_merged:
+            with op.after("compare"):
+                self._compare()
         if asked.delete_source_branch:
             with op.after("delete source branch"):
                 self._delete_source(done)
         return done
 
     def _get(self) -> JsonReader:
-        return self._checked(self._op.read(MERGE_REQUEST, project=self._op.repo, iid=self._asked.number))
-
-    def _checked(self, found: JsonReader) -> JsonReader:
-        if (number := found.int_or_none("iid")) not in (None, self._asked.number):  # "{}" accepts it too
-            raise UnexpectedResponseError(
-                f"GitLab returned merge request {number}, not {self._asked.number}", outcome=Outcome.UNKNOWN
-            )
-        return found
+        return read_merge_request(self._op, self._asked.number)
 
     def _read(self) -> MergeResult | None:
         """Read the merge request; the result when it is merged at this head.
@@ -128,6 +137,7 @@ class MergeCall:
         self._head = self._head or head
         branches = {name: self._current.str(name) for name in ("source_branch", "target_branch")}
         self._op.note(head_sha=self._head, **branches)
+        self._target = branches["target_branch"]
         if head is not None and head != self._head:
             raise HeadMovedError("the source branch is at another commit", expected=self._head, actual=head)
         if state == "merged":
@@ -218,15 +228,32 @@ class MergeCall:
         status = self._status()
         hint = "the source branch may not exist, or has no commits of its own" if status == _WITHOUT_SOURCE else None
         return NotMergeableError(
-            f"GitLab's merge status is {status}", reason=reason, transient=status in _PASSING, hint=hint
+            f"GitLab's merge status is {status}",
+            reason=reason,
+            transient=reason is NotMergeableReason.PENDING or status in _PASSING,
+            hint=hint,
         )
 
-    def _failure(self) -> NotMergeableError | None:
-        """What failed in a merge that began. An earlier attempt leaves its message too, so this is asked last."""
+    def _failure(self, *, attempted: bool) -> GitProviderError | None:
+        """What failed in a merge that began. An earlier attempt leaves its message too, so this is asked last.
+
+        Args:
+            attempted: whether GitLab tried this merge. Then a failure of its storage may have come after the merge.
+        """
         if not (message := self._current.str_or_none("merge_error")):
             return None
-        reason = NotMergeableReason.METHOD if _METHOD_ERROR.search(message) else NotMergeableReason.UNKNOWN
-        return NotMergeableError(message, reason=reason)
+        reason = next((reason for words, reason in _FAILURES if re.search(words, message, re.IGNORECASE)), None)
+        if reason is not None:
+            return NotMergeableError(message, reason=reason)
+        meant = refusal(Response(status=400, data={"message": message}))
+        if isinstance(meant, ProviderUnavailableError):
+            return meant if attempted else None
+        policy = isinstance(meant, PermissionDeniedError | ConflictError)
+        return NotMergeableError(
+            message,
+            reason=NotMergeableReason.POLICY if policy else NotMergeableReason.UNKNOWN,
+            transient=re.search(RACED, message, re.IGNORECASE) is not None,
+        )
 
     def _send(self) -> MergeResult:
         """Send the merge, once, and read until it is merged.
@@ -239,7 +266,7 @@ class MergeCall:
             "sha": self._head,
             "squash": squash,
             # Always sent: without it the project's default decides.
-            "should_remove_source_branch": asked.delete_source_branch and not self._is_from_fork(),
+            "should_remove_source_branch": asked.delete_source_branch and not (self._needing or self._is_from_fork()),
         }
         if asked.message is not None:
             body["squash_commit_message" if squash else "merge_commit_message"] = asked.message
@@ -252,9 +279,11 @@ class MergeCall:
             if not isinstance(refused, HeadMovedError | NotMergeableError):
                 raise
             return self._explain_refusal(refused)
-        self._current = self._checked(JsonReader(response))
+        self._current = JsonReader(response)
+        if "iid" in self._current:  # "{}" accepts it too
+            check_same("merge request", self._current.int("iid"), asked.number)
         while self._current.str_or_none("state") != "merged":
-            if self._current.str_or_none("state") == "opened" and (failed := self._failure()) is not None:
+            if self._current.str_or_none("state") == "opened" and (failed := self._failure(attempted=True)) is not None:
                 raise failed
             self._wait_for_merge()
         if (head := self._current.str_or_none("sha")) not in (None, self._head):
@@ -263,32 +292,53 @@ class MergeCall:
             )
         return self._result(already_merged=False)
 
+    def _compare(self) -> None:
+        """Compare how GitLab merged with what was asked. The settings may have changed after they were read.
+
+        Raises:
+            UnexpectedResponseError: it merged into another branch, or by another method.
+        """
+        check_same("target branch", self._current.str("target_branch"), self._target)
+        asked, joined = self._asked.method, self._current.str_or_none("merge_commit_sha") is not None
+        squashed = self._current.str_or_none("squash_commit_sha") is not None
+        if asked is MergeMethod.SQUASH:
+            other = self._current.bool_or_none("squash") is False
+        else:
+            other = squashed or ("merge_commit_sha" in self._current and joined is (asked is MergeMethod.REBASE))
+        if other:
+            how = f"{'with' if joined else 'without'} a merge commit and {'with' if squashed else 'without'} a squash"
+            raise UnexpectedResponseError(f"GitLab merged {how}, which is not a {asked.value}")
+
     def _explain_refusal(self, refused: HeadMovedError | NotMergeableError) -> MergeResult:
         """Read the merge request: the result where it is merged at this head, else the reason why it is not."""
         try:
             done = self._read()
+            while done is None and self._is_computing() and self._deadline.pause():  # somebody else's merge may run
+                done = self._read()
+        except RetryCancelledError:
+            raise
         except (HeadMovedError, NotMergeableError) as found:
-            error: HeadMovedError | NotMergeableError = found
+            error: GitProviderError = found
         except Exception:  # GitLab's own message remains
             error = refused
         else:
             if done is not None:
                 return done
             try:
-                error = self._reason()
+                error = self._reason(attempted=refused.status == 422)
             except StatusError:
                 error = refused
         error.status, error.request_id = refused.status, refused.request_id
         raise error
 
-    def _reason(self) -> NotMergeableError:
+    def _reason(self, *, attempted: bool) -> GitProviderError:
         if self._is_computing():
             return self._refusal(NotMergeableReason.PENDING)
         if (refusal := self._known_refusal()) is not None:
             return refusal
         if self._asked.method is MergeMethod.REBASE and self._is_dated() and self._is_behind():
             return self._refusal(NotMergeableReason.BEHIND)
-        return self._failure() or self._refusal(NotMergeableReason.UNKNOWN)
+        return self._failure(attempted=attempted) or self._refusal(NotMergeableReason.UNKNOWN)
 
     def _wait_for_merge(self) -> None:
         pending = NotMergeableError(
@@ -314,7 +364,8 @@ class MergeCall:
         A read of the branch decides. GitLab deletes it in the background, and keeps a protected branch silently.
 
         Raises:
-            ConflictError: it is in another project, or is still there when the time is up.
+            ConflictError: it is in another project; other open merge requests need it, which GitLab would close; or it
+                is still there when the time is up.
             HeadMovedError: it moved on after the merge.
             PermissionDeniedError: it is protected, or this credential may not delete it.
         """
@@ -323,9 +374,16 @@ class MergeCall:
         name = self._current.str("source_branch")
         if (there := self._source(name)) is None:
             return
+        if self._needing:
+            raise ConflictError(
+                f"the source branch was not deleted: the open merge requests {self._needing} are from or into it",
+                hint="merge or close them, or give them another target branch",
+            )
         if done.already_merged:
             try:
-                self._op.request("DELETE", BRANCH, project=self._op.repo, branch=name)
+                status = self._op.request("DELETE", BRANCH, project=self._op.repo, branch=name).status
+                if status != 204 and self._source(name) is not None:
+                    raise UnexpectedResponseError(f"GitLab returned {status}, and keeps the source branch {name!r}")
             except StatusError as exc:
                 if exc.response.status != 404:
                     raise
@@ -349,10 +407,23 @@ class MergeCall:
                 raise ConflictError(f"GitLab has not deleted the source branch {name!r} in time", transient=True)
             there = self._source(name)
 
+    def _open_from_or_into(self, branch: str) -> list[int]:
+        """The numbers of the other open merge requests from or into a branch of this project."""
+        found: set[int] = set()
+        for side in ("source_branch", "target_branch"):
+            query = {side: branch, "state": "opened"}
+            for item in self._op.pages(MERGE_REQUESTS, lambda item: item, project=self._op.repo, query=query):
+                ours = side == "target_branch" or item.int_or_none("source_project_id") == self._current.int_or_none(
+                    "target_project_id"
+                )
+                if ours and item.str(side) == branch:
+                    found.add(item.int("iid"))
+        return sorted(found - {self._asked.number})
+
     def _source(self, name: str) -> Branch | None:
         """The source branch, at the merged head; None when the host says that it is gone."""
         try:
-            found = convert.branch(self._op.read(BRANCH, project=self._op.repo, branch=name))
+            found = read_branch(self._op, name)
         except StatusError as exc:
             if is_absent(exc, "Branch"):
                 return None

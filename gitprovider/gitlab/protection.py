@@ -29,10 +29,9 @@ from gitprovider.errors import (
     UnexpectedResponseError,
     UnsupportedOptionError,
 )
-from gitprovider.gitlab import convert
 from gitprovider.gitlab.client import GitLabClient
-from gitprovider.gitlab.endpoints import BRANCH, BRANCHES, RULE, RULES
-from gitprovider.gitlab.refusals import write
+from gitprovider.gitlab.endpoints import BRANCHES, RULE, RULES
+from gitprovider.gitlab.refusals import check_same, read_branch, write
 from gitprovider.models import BranchProtection
 from gitprovider.mutations import ProtectBranch
 
@@ -53,9 +52,9 @@ class ProtectionCall:
     def run(self) -> BranchProtection:
         """Do what is missing, and return what holds."""
         self._read_plan()
+        with self._op.before("read protection"):  # a rule can be there, or be made, for a branch that is not
+            read_branch(self._op, self._asked.branch)
         if self._plan.exact is None and not self._plan.done:
-            with self._op.before("read protection"):  # a rule can be made for a branch that does not exist
-                convert.branch(self._op.read(BRANCH, project=self._op.repo, branch=self._asked.branch))
             try:
                 return self._create()
             except AlreadyExistsError:
@@ -161,27 +160,31 @@ class ProtectionCall:
         return self._checked(made, body["name"])
 
     def _checked(self, acknowledged: Rule, name: str) -> Rule:
-        if acknowledged.name != name:
-            raise UnexpectedResponseError(
-                f"GitLab returned the rule {acknowledged.name!r}, not {name!r}", outcome=Outcome.UNKNOWN
-            )
+        check_same("rule", acknowledged.name, name)
         return acknowledged
 
     def _delete(self, name: str) -> None:
-        """Delete a rule. After a 404 the rules are read: it is gone if they lack it, whoever deleted it."""
+        """Delete a rule. After a 404, or a success without the usual 204, the rules are read and decide."""
         try:
-            self._op.request("DELETE", RULE, project=self._op.repo, name=name)
+            status = self._op.request("DELETE", RULE, project=self._op.repo, name=name).status
+            if status != 204 and self._is_listed(name):
+                raise UnexpectedResponseError(
+                    f"the rule {name!r} is still there: GitLab returned {status}", outcome=Outcome.UNKNOWN
+                )
         except StatusError as exc:
             if exc.response.status != 404:
                 raise
             refused = self._op.meaning(exc)
-            if not any(one.name == name and not one.inherited for one in _read_rules(self._op)):
+            if not self._is_listed(name):
                 return
             message = f"the rule {name!r} is still there: {refused.message}"
             if isinstance(refused, NotFoundError):
                 refused = PermissionDeniedError(message, status=404, hint="the role is too low to delete the rule")
             refused.message, refused.args = message, (message,)
             raise refused from exc
+
+    def _is_listed(self, name: str) -> bool:
+        return any(one.name == name and not one.inherited for one in _read_rules(self._op))
 
     def _compare(self, held: BranchProtection | None) -> BranchProtection:
         held = held or BranchProtection.nothing()
@@ -200,7 +203,7 @@ def read_protection(op: RemoteOperation[GitLabClient], branch: str) -> BranchPro
     Raises:
         ConflictError: code ``unfinished``: a call of ``protect_branch`` ended in between, and left its bridge.
     """
-    convert.branch(op.read(BRANCH, project=op.repo, branch=branch))
+    read_branch(op, branch)
     matching = [rule for rule in _read_rules(op) if rule.matches(branch)]
     if (bridge := left_bridge(branch, matching)) is not None:
         raise ConflictError(

@@ -19,6 +19,7 @@ from gitprovider._remote.response import StatusError
 from gitprovider.contract import TreeEntry
 from gitprovider.errors import (
     AlreadyExistsError,
+    ConflictError,
     GitProviderError,
     InvalidRequestError,
     NotFoundError,
@@ -34,11 +35,10 @@ from gitprovider.gitlab.auth import Credential
 from gitprovider.gitlab.client import PUBLIC, GitLabClient, Settings
 from gitprovider.gitlab.commits import CommitCall
 from gitprovider.gitlab.endpoints import (
-    BRANCH,
     BRANCHES,
     COMMIT,
     COMPARE,
-    MERGE_REQUEST,
+    MERGE_BASE,
     MERGE_REQUESTS,
     NAMESPACE,
     PROJECT,
@@ -49,7 +49,7 @@ from gitprovider.gitlab.endpoints import (
 from gitprovider.gitlab.errors import is_retryable_read_error, translate
 from gitprovider.gitlab.merges import MergeCall
 from gitprovider.gitlab.protection import ProtectionCall, check_asked, read_protection
-from gitprovider.gitlab.refusals import is_absent, write
+from gitprovider.gitlab.refusals import is_absent, read_branch, read_commit, read_merge_request, write
 from gitprovider.limits import Limits
 from gitprovider.models import Branch, BranchProtection, Commit, MergeResult, PullRequest, PullRequestState, Repo
 from gitprovider.mutations import (
@@ -223,7 +223,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         sha = asked.source_sha
         if sha is None:
             with op.before("read source"):
-                sha = _branch(op, asked.source).sha
+                sha = read_branch(op, asked.source).sha
             op.note(source_sha=sha)
         with op.effect(asked.effect):
             try:
@@ -231,7 +231,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
                 made = convert.branch(JsonReader(write(op, "POST", BRANCHES, project=op.repo, body=body)))
             except StatusError as exc:
                 error = _explain_race(op, asked.name, op.meaning(exc))
-                error = with_existing(error, lambda: _branch(op, asked.name))
+                error = with_existing(error, lambda: read_branch(op, asked.name))
                 if error.code == "source-not-found" and _was_just_begun(op):
                     error.outcome = Outcome.UNKNOWN
                     error.hint = "the project may have been empty: GitLab then begins it with a README.md of its own"
@@ -264,8 +264,11 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         """Open a merge request and compare it with what was asked. On GitLab Free it keeps one reviewer.
 
         GitLab may not see a source branch for some seconds after it was made. That is a ProviderUnavailableError with
-        outcome NOT_APPLIED.
+        outcome NOT_APPLIED. It opens a merge request also between branches with no history in common, so these are
+        compared before.
         """
+        with op.before("compare branches"):
+            _check_common_history(op, asked)
         with op.before("read reviewers"):
             reviewers = [_user_id(op, name) for name in asked.reviewers]
         body = {
@@ -303,11 +306,11 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
     # HostState
 
     def _head(self, op: GitLabOperation, branch: str) -> str:
-        return _branch(op, branch).sha
+        return read_branch(op, branch).sha
 
     def _contains(self, op: GitLabOperation, sha: str, branch: str) -> bool:
         """Whether a comparison from the head to the commit has no commits. GitLab returns 404 to an unknown commit."""
-        head = _branch(op, branch).sha
+        head = read_branch(op, branch).sha
         if sha == head:
             return True
         try:
@@ -325,7 +328,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         raise refused
 
     def _commit(self, op: GitLabOperation, sha: str) -> Commit:
-        return convert.commit(op.read(COMMIT, project=op.repo, sha=sha))
+        return read_commit(op, sha)
 
     def _tree(self, op: GitLabOperation, sha: str) -> dict[str, TreeEntry]:
         """List the tree recursively, without the directories that GitLab lists too."""
@@ -355,7 +358,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         return [pull for pull in found if (pull.source_branch, pull.target_branch) == (source, target)]
 
     def _get_pull_request(self, op: GitLabOperation, number: int) -> PullRequest:
-        return convert.pull_request(op.read(MERGE_REQUEST, project=op.repo, iid=number))
+        return convert.pull_request(read_merge_request(op, number))
 
     # What the operations share
 
@@ -379,10 +382,20 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         return is_retryable_read_error(error, obey_rate_limit=self._settings.obey_rate_limit)
 
     def _explain(self, op: GitLabOperation, error: GitProviderError) -> None:
-        """Read where a moved project is now. GitLab refuses a write to the old path without saying."""
-        if isinstance(error, RepoMovedError) and error.moved_to is None and op.repo:
-            with suppress(Exception):
-                error.moved_to = self._repo(op).path
+        """Read where a moved project is now, or whether one without a repository is being imported.
+
+        GitLab refuses a write to the old path without saying. A proxy redirects what has not moved.
+        """
+        with suppress(Exception):
+            if isinstance(error, RepoMovedError) and error.moved_to is None and op.repo:
+                path = self._repo(op).path
+                if path.casefold() != op.repo.casefold():
+                    error.moved_to = path
+                else:
+                    error.hint = "the project has not moved: something in front of GitLab redirects; look at url="
+            if error.code == "repository-off" and convert.is_being_imported(op.read(PROJECT, project=op.repo)):
+                error.transient = True
+                error.hint = "the project is being imported, and has its repository when that is done"
 
     def _repo(self, op: GitLabOperation) -> Repo:
         """The project, also where it has another path now: by the number in the redirect, never by its address.
@@ -415,10 +428,6 @@ def _existing_repo(op: GitLabOperation) -> Repo | None:
     return found if found.path.lower() == op.repo.lower() else None
 
 
-def _branch(op: GitLabOperation, name: str) -> Branch:
-    return convert.branch(op.read(BRANCH, project=op.repo, branch=name))
-
-
 def _explain_race(op: GitLabOperation, name: str, refused: GitProviderError) -> GitProviderError:
     """Read the branch that GitLab could not make: somebody else may have made it at the same moment.
 
@@ -429,7 +438,7 @@ def _explain_race(op: GitLabOperation, name: str, refused: GitProviderError) -> 
     known: dict[str, Any] = {"status": refused.status, "request_id": refused.request_id}
     there: Branch | None = None
     try:
-        there = _branch(op, name)
+        there = read_branch(op, name)
     except Exception as exc:
         if not isinstance(exc, StatusError) or not is_absent(exc, "Branch"):
             return refused
@@ -438,10 +447,29 @@ def _explain_race(op: GitLabOperation, name: str, refused: GitProviderError) -> 
     return ProviderUnavailableError(refused.message, hint="the branch is not there; the same call is safe", **known)
 
 
+def _check_common_history(op: GitLabOperation, asked: OpenPullRequest) -> None:
+    """Raise if no commit is in the history of both branches. The request itself tells of a branch that is not there.
+
+    https://docs.gitlab.com/api/repositories/#get-merge-base
+    """
+    refs = [f"refs/heads/{branch}" for branch in (asked.source_branch, asked.target_branch)]
+    try:
+        op.request("GET", MERGE_BASE, project=op.repo, query={"refs[]": refs})
+    except StatusError as exc:
+        if is_absent(exc, "Merge Base"):
+            raise ConflictError(
+                f"{asked.source_branch!r} and {asked.target_branch!r} have no history in common",
+                status=404,
+                hint="create the source branch from the target branch, and commit there",
+            ) from exc
+        if exc.response.status != 400:
+            raise
+
+
 def _check_source(op: GitLabOperation, branch: str) -> None:
     """Raise if the source branch of a new merge request is not there. GitLab makes it all the same."""
     try:
-        _branch(op, branch)
+        read_branch(op, branch)
     except StatusError as exc:
         if not is_absent(exc, "Branch"):
             raise
@@ -482,7 +510,7 @@ def _explain_missing_source(op: GitLabOperation, branch: str, refused: GitProvid
     """Read a source branch that GitLab says is missing: it may only not see it yet."""
     if refused.code == "source-branch-not-found":
         with suppress(Exception):
-            _branch(op, branch)
+            read_branch(op, branch)
             return ProviderUnavailableError(
                 "GitLab does not see the source branch yet, though it exists",
                 status=refused.status,

@@ -96,19 +96,19 @@ class Commits(Sessions):
         *,
         expected: str | None = None,
         bypass: bool = False,
-        refuse_targeted: bool = False,
+        refuse_needed: bool = False,
     ) -> None:
         """Delete a branch, at ``expected`` where that is given, and close the open pull requests from or to it.
 
         Args:
-            refuse_targeted: refuse to delete the target of an open pull request.
+            refuse_needed: refuse to delete a branch that an open pull request is from or into.
             bypass: ignore the branch's protection.
 
         Raises:
             NotFoundError: the branch does not exist.
             HeadMovedError: the branch is not at ``expected``.
             PermissionDeniedError: the protection forbids it.
-            ConflictError: it is the default branch, or the target that ``refuse_targeted`` keeps.
+            ConflictError: it is the default branch, or one that ``refuse_needed`` keeps.
         """
         with self._writing(path) as session:
             held = session.head(branch)
@@ -118,11 +118,11 @@ class Commits(Sessions):
             if not bypass:
                 refuse_deletion(session, branch)
             pulls = open_pull_requests_of(session, branch)
-            numbers = sorted(pull.number for pull in pulls if pull.target_branch == branch)
-            if refuse_targeted and numbers:
+            if refuse_needed and pulls:
+                numbers = sorted(pull.number for pull in pulls)
                 raise ConflictError(
-                    f"{branch!r} was not deleted: it is the target of the open pull requests {numbers}",
-                    hint="merge or close them, or give them another target branch",
+                    f"{branch!r} was not deleted: the open pull requests {numbers} are from or into it",
+                    hint="merge or close them first",
                 )
             for pull in pulls:
                 close(session, pull)

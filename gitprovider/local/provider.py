@@ -189,7 +189,7 @@ class LocalProvider(Provider):
             with op.after("delete source branch"):
                 # A branch that is already gone is in the desired state.
                 if optional(self.forge.head, op.repo, pull.source_branch) is not None:
-                    self.forge.delete_branch(op.repo, pull.source_branch, expected=pull.head_sha, refuse_targeted=True)
+                    self.forge.delete_branch(op.repo, pull.source_branch, expected=pull.head_sha, refuse_needed=True)
         return result
 
     # The hooks of HostState

@@ -95,6 +95,18 @@ class CreateRepoCases:
         assert rig.provider.get_repo(path) == before
         assert set(rig.files(path, "main")) == {"kept.txt"}
 
+    def test_create_repo_the_old_path_of_a_renamed_repository_is_free(self, rig: Rig) -> None:
+        """The path then belongs to the new repository, and the renamed one stays as it is."""
+        old = rig.given_repo()
+        before = rig.provider.get_repo(old)
+        new = rig.given_renamed(old)
+
+        made = rig.provider.create_repo(old)
+
+        assert (made.path, rig.provider.get_repo(old).id) == (old, made.id)
+        assert made.id != before.id
+        assert rig.provider.get_repo(new).id == before.id
+
     def test_create_repo_an_unknown_namespace_is_not_found(self, rig: Rig) -> None:
         """A repository is never created in another namespace than the requested one."""
         if rig.unknown_namespace is None:

@@ -137,6 +137,30 @@ CALLS = {
 }
 """For each operation, the method and arguments that are valid in a repository with a branch ``feature``."""
 
+BRANCH_CALLS: Mapping[
+    str, Callable[[GitProviderContract, str, str], tuple[Callable[..., object], tuple[Any, ...], dict[str, Any]]]
+]
+BRANCH_CALLS = {
+    "create_branch": lambda p, repo, name: (p.create_branch, (repo, "topic"), {"source": name}),
+    "protect_branch": lambda p, repo, name: (p.protect_branch, (repo, name), {}),
+    "commit_files": lambda p, repo, name: (
+        p.commit_files,
+        (repo, name, [PutFile(path="new.txt", content="new\n")]),
+        {"message": "Add new.txt"},
+    ),
+    "open_pull_request from": lambda p, repo, name: (
+        p.open_pull_request,
+        (repo,),
+        {"source_branch": name, "target_branch": "other", "title": "A change"},
+    ),
+    "open_pull_request into": lambda p, repo, name: (
+        p.open_pull_request,
+        (repo,),
+        {"source_branch": "other", "target_branch": name, "title": "A change"},
+    ),
+}
+"""For each argument that names an existing branch, a call with that branch in a repository with a branch ``other``."""
+
 READS = ("get_repo", "list_branches")
 EFFECTS: Mapping[str, str] = {
     kind.operation: kind.effect

@@ -432,6 +432,32 @@ class DeleteSourceBranchCases:
 
         assert "feature" in rig.branches(repo)
 
+    @pytest.mark.parametrize("merged", ["by this call", "before"])
+    @pytest.mark.parametrize(("source", "target"), [("stacked", "feature"), ("feature", "develop")])
+    def test_merge_a_branch_that_another_pull_request_needs_is_not_deleted(
+        self, rig: Rig, source: str, target: str, merged: str
+    ) -> None:
+        """The host would close an open pull request from or to it: the branch stays until that one is closed."""
+        repo, number = _given_open(rig)
+        rig.given_branch(repo, "develop")
+        rig.given_branch(repo, "stacked", source="feature")
+        rig.given_commit(repo, "stacked", {"stacked.txt": b"stacked\n"})
+        other = rig.given_pull_request(repo, source_branch=source, target_branch=target)
+        if merged == "before":
+            rig.given_merged(repo, number)
+
+        error = halfway(rig.provider.merge_pull_request, repo, number, delete_source_branch=True)
+
+        assert isinstance(error, ConflictError)
+        assert str(other) in error.message
+        assert error.failed_step == "delete source branch"
+        assert rig.pull_requests(repo)[number].state is PullRequestState.MERGED
+        assert rig.pull_requests(repo)[other].state is PullRequestState.OPEN
+        assert "feature" in rig.branches(repo)
+        rig.given_closed(repo, other)
+        rig.provider.merge_pull_request(repo, number, delete_source_branch=True)
+        assert "feature" not in rig.branches(repo)
+
     def test_merge_a_branch_that_went_on_is_not_deleted(self, rig: Rig) -> None:
         """A commit made after the merge is not lost: the branch stays, and the outcome is PARTIAL."""
         repo, number = _given_open(rig)

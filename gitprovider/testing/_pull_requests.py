@@ -355,6 +355,25 @@ class OpenPullRequestCases:
         else:
             assert set(rig.pull_requests(repo)) == {result.number}
 
+    @pytest.mark.parametrize(("source", "target"), [("apart", "main"), ("main", "apart")])
+    def test_open_pull_request_branches_with_no_history_in_common_conflict(
+        self, rig: Rig, source: str, target: str
+    ) -> None:
+        """There is nothing that both branches come from: ConflictError is raised, and nothing is opened."""
+        repo = rig.given_repo()
+        rig.given_branch(repo, "apart", source=None)
+
+        refused(
+            ConflictError,
+            rig.provider.open_pull_request,
+            repo,
+            source_branch=source,
+            target_branch=target,
+            title="A change",
+        )
+
+        assert rig.pull_requests(repo) == {}
+
     def test_open_pull_request_a_branch_is_not_merged_into_itself(self, rig: Rig) -> None:
         """Equal source and target branches are refused before any request."""
         repo = given_feature(rig)

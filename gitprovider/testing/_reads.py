@@ -17,9 +17,9 @@ from gitprovider.errors import (
     RepoMovedError,
 )
 from gitprovider.intent import Intent
-from gitprovider.models import BranchProtection, Visibility
+from gitprovider.models import BranchProtection, PutFile, Visibility
 from gitprovider.testing._assertions import invalid, mutations, nothing_sent, refused
-from gitprovider.testing._inputs import BAD_REPOS, CALLS, GOOD_BRANCHES, READS
+from gitprovider.testing._inputs import BAD_REPOS, BRANCH_CALLS, CALLS, GOOD_BRANCHES, READS
 from gitprovider.testing.rig import Rig
 
 
@@ -72,6 +72,47 @@ class EveryOperationCases:
 
         assert error.moved_to in (new, None)
         assert (rig.branches(new), rig.pull_requests(new), rig.protection(new, "feature")) == before
+
+    @pytest.mark.parametrize("renamed", ["main", "feature"])
+    @pytest.mark.parametrize("operation", BRANCH_CALLS)
+    def test_a_renamed_branch_is_not_found_by_its_old_name(self, rig: Rig, operation: str, renamed: str) -> None:
+        """No operation follows a branch to its new name, the default branch or another: it raises NotFoundError."""
+        repo = rig.given_repo()
+        for name in ("feature", "other"):
+            rig.given_branch(repo, name)
+            rig.given_commit(repo, name, {f"{name}.txt": b"new\n"})
+        rig.given_renamed_branch(repo, renamed, "trunk")
+        before = (rig.branches(repo), rig.pull_requests(repo), rig.protection(repo, "trunk"))
+        call, args, kwargs = BRANCH_CALLS[operation](rig.provider, repo, renamed)
+
+        refused(NotFoundError, call, *args, **kwargs)
+
+        assert (rig.branches(repo), rig.pull_requests(repo), rig.protection(repo, "trunk")) == before
+
+    @pytest.mark.parametrize("renamed", ["main", "feature"])
+    def test_a_renamed_branch_has_its_new_name(self, rig: Rig, renamed: str) -> None:
+        """It is listed once, and a renamed default branch is the repository's default branch."""
+        repo = rig.given_repo()
+        head = rig.given_branch(repo, "feature")
+        rig.given_renamed_branch(repo, renamed, "trunk")
+
+        listed = rig.provider.list_branches(repo)
+
+        assert {branch.name: branch.sha for branch in listed} == rig.branches(repo)
+        assert [branch.sha for branch in listed if branch.name == "trunk"] == [head]
+        assert rig.provider.get_repo(repo).default_branch == ("trunk" if renamed == "main" else "main")
+
+    def test_the_old_name_of_a_renamed_branch_is_free(self, rig: Rig) -> None:
+        """A branch of that name is another branch: it can be created and committed to, and the renamed one stays."""
+        repo = rig.given_repo()
+        rig.given_branch(repo, "feature")
+        rig.given_renamed_branch(repo, "feature", "trunk")
+        before = rig.branches(repo)
+
+        rig.provider.create_branch(repo, "feature", source="trunk")
+        made = rig.provider.commit_files(repo, "feature", [PutFile(path="new.txt", content="new\n")], message="New")
+
+        assert rig.branches(repo) == {**before, "feature": made.sha}
 
     @pytest.mark.parametrize("operation", ["create_branch", "commit_files", "open_pull_request", "merge_pull_request"])
     def test_an_archived_repository_is_not_changed(self, rig: Rig, operation: str) -> None:

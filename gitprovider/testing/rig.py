@@ -138,8 +138,11 @@ class Rig(Protocol):
         """Create a repository without commits whose default branch will be ``main``. Return its path."""
         ...
 
-    def given_branch(self, repo: str, name: str, *, source: str = "main") -> str:
-        """Create a branch at the head of another one. Return its sha."""
+    def given_branch(self, repo: str, name: str, *, source: str | None = "main") -> str:
+        """Create a branch at the head of another one. Return its sha.
+
+        With ``source=None``, it has one commit of its own and no history in common with any other branch.
+        """
         ...
 
     def given_branches(self, repo: str, names: Sequence[str]) -> None:
@@ -154,6 +157,10 @@ class Rig(Protocol):
 
     def given_no_branch(self, repo: str, name: str) -> None:
         """Delete the branch."""
+        ...
+
+    def given_renamed_branch(self, repo: str, name: str, new_name: str) -> None:
+        """Rename the branch as a user of the host does. The default branch stays the default branch."""
         ...
 
     def given_protection(self, repo: str, branch: str, rules: BranchProtection) -> None:

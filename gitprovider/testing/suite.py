@@ -14,6 +14,7 @@ from gitprovider.testing._commits import (
     FirstCommitCases,
 )
 from gitprovider.testing._creates import CreateBranchCases, CreateRepoCases
+from gitprovider.testing._ensure import EnsureCases
 from gitprovider.testing._failures import FailureCases
 from gitprovider.testing._merges import (
     DeleteSourceBranchCases,
@@ -44,6 +45,7 @@ class GitProviderContractTests(
     NotMergeableCases,
     DeleteSourceBranchCases,
     HostStateCases,
+    EnsureCases,
     FailureCases,
 ):
     """Every case of the contract. Subclass it as ``Test…`` with a fixture ``rig``, as ``gitprovider.testing`` shows.

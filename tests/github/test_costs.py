@@ -172,8 +172,8 @@ def test_a_pull_request_is_one_request_and_one_for_labels_and_reviewers_each(hub
         (True, False, [MERGE]),
         (False, False, [PULL, MERGE]),
         # The pull request names the branch, and the branch itself is asked whether it is still at the merged head.
-        (True, True, [MERGE, PULL, REF, "GET /pulls", "DELETE /git/refs/{ref/}"]),
-        (False, True, [PULL, MERGE, REF, "GET /pulls", "DELETE /git/refs/{ref/}"]),
+        (True, True, [MERGE, PULL, REF, "GET /pulls", "GET /pulls", "DELETE /git/refs/{ref/}"]),
+        (False, True, [PULL, MERGE, REF, "GET /pulls", "GET /pulls", "DELETE /git/refs/{ref/}"]),
     ],
     ids=["pinned", "unpinned", "pinned and deleted", "unpinned and deleted"],
 )

@@ -94,13 +94,13 @@ def test_create_branch_is_two_and_one_from_a_sha(world: World, provider: GitLabP
     ]
 
 
-def test_protect_branch_is_one_when_nothing_is_to_be_added(world: World, provider: GitLabProvider) -> None:
-    """What holds is read, and is enough."""
+def test_protect_branch_is_two_when_nothing_is_to_be_added(world: World, provider: GitLabProvider) -> None:
+    """What holds is read, and is enough. A rule does not tell whether the branch is there."""
     world.forge.put_rule(REPO, "main", BranchProtection(enforce_admins=True))
 
     provider.protect_branch(REPO, "main")
 
-    assert world.sent == ["GET /protected_branches"]
+    assert world.sent == ["GET /protected_branches", "GET /repository/branches/main"]
 
 
 @pytest.mark.parametrize("tier", ["free", "premium"])
@@ -113,17 +113,18 @@ def test_protect_branch_is_three_without_a_rule(make_world: Make, tier: str) -> 
     assert world.sent == ["GET /protected_branches", "GET /repository/branches/main", "POST /protected_branches"]
 
 
-def test_protect_branch_is_three_where_a_rule_is_changed_in_place(make_world: Make) -> None:
-    """Premium: the list, the change, and what then holds."""
+def test_protect_branch_is_four_where_a_rule_is_changed_in_place(make_world: Make) -> None:
+    """Premium: the list, the branch, the change, and what then holds."""
     world = make_world(tier="premium")
     world.forge.put_rule(REPO, "main", BranchProtection(require_pull_request=False))
 
     world.provider().protect_branch(REPO, "main")
 
-    assert world.sent == ["GET /protected_branches", "PATCH /protected_branches/main", "GET /protected_branches"]
+    read = ["GET /protected_branches", "GET /repository/branches/main"]
+    assert world.sent == [*read, "PATCH /protected_branches/main", "GET /protected_branches"]
 
 
-def test_protect_branch_is_seven_over_the_bridge(world: World, provider: GitLabProvider) -> None:
+def test_protect_branch_is_eight_over_the_bridge(world: World, provider: GitLabProvider) -> None:
     """Free: the change that changes nothing, a look at the other branches, and four steps."""
     world.forge.put_rule(REPO, "main", BranchProtection(require_pull_request=False))
 
@@ -131,6 +132,7 @@ def test_protect_branch_is_seven_over_the_bridge(world: World, provider: GitLabP
 
     assert world.sent == [
         "GET /protected_branches",
+        "GET /repository/branches/main",
         "PATCH /protected_branches/main",
         "GET /repository/branches",
         "POST /protected_branches",
@@ -184,8 +186,8 @@ def test_changes_that_change_nothing_are_two_reads(world: World, provider: GitLa
     assert world.mutations == []
 
 
-def test_open_pull_request_is_one_and_one_for_each_reviewer(make_world: Make) -> None:
-    """Labels and drafts go in the same request."""
+def test_open_pull_request_is_two_and_one_for_each_reviewer(make_world: Make) -> None:
+    """Labels and drafts go in the same request. Only a comparison tells that branches have no history in common."""
     world = make_world(tier="premium")
     world.feature()
 
@@ -199,20 +201,22 @@ def test_open_pull_request_is_one_and_one_for_each_reviewer(make_world: Make) ->
         reviewers=["alice", "bob"],
     )
 
-    assert world.sent == ["GET /users", "GET /users", "POST /merge_requests"]
+    compared = "GET /repository/merge_base"
+    assert world.sent == [compared, "GET /users", "GET /users", "POST /merge_requests"]
 
 
 @pytest.mark.parametrize("pinned", [False, True])
 @pytest.mark.parametrize("delete", [False, True])
 def test_merge_pull_request_is_three(world: World, provider: GitLabProvider, pinned: bool, delete: bool) -> None:
-    """The merge request, the project's settings, the merge. A read tells that the source branch is gone."""
+    """The merge request, the settings, the merge. Reads tell who needs the source branch, and that it is gone."""
     number = world.pull_request()
     head = world.forge.head(REPO, "feature")
 
     provider.merge_pull_request(REPO, number, expected_head=head if pinned else None, delete_source_branch=delete)
 
-    look = ["GET /repository/branches/feature"] if delete else []
-    assert world.sent == [f"GET /merge_requests/{number}", "GET", f"PUT /merge_requests/{number}/merge", *look]
+    others, look = (["GET /merge_requests"] * 2, ["GET /repository/branches/feature"]) if delete else ([], [])
+    read = [f"GET /merge_requests/{number}", "GET", *others]
+    assert world.sent == [*read, f"PUT /merge_requests/{number}/merge", *look]
 
 
 def test_merge_pull_request_polls_while_gitlab_computes(make_world: Make) -> None:

@@ -31,6 +31,7 @@ from gitprovider.errors import (
 )
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.gitlab import errors as translate
+from gitprovider.gitlab.endpoints import BRANCH
 from gitprovider.gitlab.errors import GraphQLError, error_message, is_retryable_read_error
 from tests.support.facts import FACTS
 from tests.support.gitlab_world import REPO, World, failed
@@ -416,8 +417,82 @@ EXAMPLES: list[tuple[str, str, int, Any, Meaning, Outcome]] = [
     ("gl-quota", ANY, 400, said("It has exceeded its size limit"), PermissionDeniedError, Outcome.NOT_APPLIED),
     ("gl-unsigned", ANY, 400, said("GitLab: Commit must be signed"), PermissionDeniedError, Outcome.NOT_APPLIED),
     ("gl-hook", ANY, 400, said("pre-receive hook declined"), PermissionDeniedError, Outcome.NOT_APPLIED),
-    ("gl-hook", translate.COMMITS, 400, said("Tickets first"), PermissionDeniedError, Outcome.NOT_APPLIED),
-    ("gl-hook", translate.BRANCHES, 400, said("Tickets first"), PermissionDeniedError, Outcome.NOT_APPLIED),
+    *(
+        ("gl-refused-by-setting", write, 400, said("Tickets first"), PermissionDeniedError, Outcome.NOT_APPLIED)
+        for write in translate.WRITES
+    ),
+    (
+        "gl-branch-protected-kept",
+        f"DELETE {BRANCH}",
+        405,
+        said("Protected branch cant be removed"),
+        PermissionDeniedError,
+        Outcome.NOT_APPLIED,
+    ),
+    ("gl-proxy-sign-in", ANY, 407, said("407 Proxy"), ProviderUnavailableError, Outcome.NOT_APPLIED),
+    ("gl-proxy-sign-in", ANY, 407, "<html>", ProviderUnavailableError, Outcome.NOT_APPLIED),
+    (
+        "gl-read-only-instance",
+        translate.MERGE,
+        403,
+        said("You cannot perform write operations on a read-only instance"),
+        ProviderUnavailableError,
+        Outcome.NOT_APPLIED,
+    ),
+    (
+        "gl-insufficient-permission",
+        ANY,
+        403,
+        {"error": "insufficient_granular_scope", "error_description": "It lacks [Code: Write]."},
+        PermissionDeniedError,
+        Outcome.NOT_APPLIED,
+    ),
+    (
+        "gl-account-held",
+        ANY,
+        403,
+        said("403 Forbidden - Your account has been blocked."),
+        PermissionDeniedError,
+        Outcome.NOT_APPLIED,
+    ),
+    ("gl-forbidden-reason", ANY, 403, said("403 Forbidden - made up"), PermissionDeniedError, Outcome.NOT_APPLIED),
+    ("gl-unauthorized-reason", ANY, 401, {"error": "dpop_error"}, AuthenticationError, Outcome.NOT_APPLIED),
+    (
+        "gl-project-path-held",
+        translate.PROJECTS,
+        400,
+        said({"path": ["is in use by a container registry"]}),
+        ConflictError,
+        Outcome.NOT_APPLIED,
+    ),
+    (
+        "gl-project-name-invalid",
+        translate.PROJECTS,
+        400,
+        said({"path": ["is a reserved name"]}),
+        InvalidRequestError,
+        Outcome.NOT_APPLIED,
+    ),
+    ("gl-storage-unimplemented", ANY, 400, said("12:old"), ProviderUnavailableError, Outcome.NOT_APPLIED),
+    ("gl-too-early", ANY, 425, said("425 Too Early"), ProviderUnavailableError, Outcome.NOT_APPLIED),
+    ("gl-uri-too-large", ANY, 413, said("413 too large"), InvalidRequestError, Outcome.NOT_APPLIED),
+    (
+        "gl-param-invalid",
+        translate.COMMITS,
+        400,
+        {"error": "actions is empty"},
+        InvalidRequestError,
+        Outcome.NOT_APPLIED,
+    ),
+    (
+        "gl-mr-same-branch",
+        translate.MERGE_REQUESTS,
+        422,
+        said(["You can't use same project/branch for source and target"]),
+        InvalidRequestError,
+        Outcome.NOT_APPLIED,
+    ),
+    ("gl-page-missing", ANY, 418, said("a teapot"), UnexpectedResponseError, Outcome.UNKNOWN),
     (
         "gl-branch-name-invalid",
         translate.BRANCHES,
@@ -441,7 +516,8 @@ EXAMPLES: list[tuple[str, str, int, Any, Meaning, Outcome]] = [
     ("gl-server-error", ANY, 500, said("500 Internal Server Error"), ProviderUnavailableError, Outcome.UNKNOWN),
     ("gl-server-error", ANY, 524, "<html>", ProviderUnavailableError, Outcome.UNKNOWN),
     ("gl-not-implemented", ANY, 501, "", ProviderUnavailableError, Outcome.UNKNOWN),
-    ("gl-bad-request", ANY, 400, {"error": "branch is missing"}, InvalidRequestError, Outcome.NOT_APPLIED),
+    ("gl-param-invalid", ANY, 400, {"error": "branch is missing"}, InvalidRequestError, Outcome.NOT_APPLIED),
+    ("gl-bad-request", ANY, 400, said("bad"), InvalidRequestError, Outcome.NOT_APPLIED),
 ]
 
 
@@ -474,7 +550,8 @@ def test_a_rule_matches_the_response_that_its_fact_records() -> None:
     for rule in ALL:
         fact = FACTS[rule.fact]
         data = said(fact["text"]) if "text" in fact else fact["shape"]
-        response = refusal(fact["status"], data, endpoint=rule.endpoint).response
+        endpoint = rule.endpoint if isinstance(rule.endpoint, str) else rule.endpoint[0]
+        response = refusal(fact["status"], data, endpoint=endpoint).response
         assert rule.matches(response, error_message(response)), rule.fact
 
 

@@ -316,7 +316,7 @@ def test_a_branch_is_never_laxer_while_the_bridge_is_used(weak: World) -> None:
     weak.fake.handle = watching  # type: ignore[method-assign]  # watched, not replaced
     weak.provider().protect_branch(REPO, "main")
 
-    assert seen == [()] * 7
+    assert seen == [()] * 8
 
 
 def test_a_bridge_that_would_match_another_branch_is_not_made(weak: World) -> None:

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from gitprovider import Verdict, resolve
+from gitprovider._remote.response import Response
 from gitprovider.contract import optional
 from gitprovider.ensure import Settling, ensure_branch, ensure_files, ensure_protection, ensure_repo
 from gitprovider.errors import (
@@ -37,7 +38,7 @@ from gitprovider.errors import (
     ProviderUnavailableError,
     UnexpectedResponseError,
 )
-from gitprovider.gitlab import GitLabProvider
+from gitprovider.gitlab import GitLabProvider, endpoints, errors
 from gitprovider.gitlab.merges import _COMPUTING, _REASONS
 from gitprovider.models import BranchProtection, MergeMethod, PutFile
 from tests.support.gitlab_world import REPO, World
@@ -169,6 +170,92 @@ def test_a_verdict_of_the_storage_has_its_meaning(ready: World, operation: str, 
     error = failure(lambda: call(ready.provider()))
 
     assert (type(error), error.outcome) == (VERDICTS[code], Outcome.NOT_APPLIED)
+
+
+# The forms in which GitLab and its libraries write a code of gRPC, made up for any of them.
+_CODES = (
+    "OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS PERMISSION_DENIED "
+    "RESOURCE_EXHAUSTED FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS"
+)
+CODE_NAMES = _CODES.split()
+CODE_FORMS: dict[str, Callable[[int, str], Any]] = {
+    "number": lambda code, name: f"{code}:made up.",
+    "number, space": lambda code, name: f"{code}: made up",
+    "twice": lambda code, name: f"{code}:{code}:made up",
+    "behind a text": lambda code, name: f"It failed to: {code}:made up; last error: x",
+    "of a field": lambda code, name: {"base": [f"{code}:made up"]},
+    "in a list": lambda code, name: ["First words", f"{code}:made up"],
+    "class": lambda code, name: f"GRPC::{name.title().replace('_', '')}",
+    "class and number": lambda code, name: f"GRPC::{name.title().replace('_', '')} ({code}:made up)",
+    "go": lambda code, name: f"rpc error: code = {name.title().replace('_', '')} desc = made up",
+    "constant": lambda code, name: f"rpc error: code = {name} desc = made up",
+}
+
+
+def meant(method: str, template: str, status: int, data: Any) -> GitProviderError:
+    """What the table makes of JSON that the application wrote."""
+    text = json.dumps(data)
+    return errors.refusal(Response(status=status, endpoint=f"{method} {template}", data=data, text=text))
+
+
+ENDPOINTS = [tuple(endpoint.split(" ")) for endpoint in (*errors.WRITES, errors.MERGE)]
+
+
+@pytest.mark.parametrize("form", CODE_FORMS)
+@pytest.mark.parametrize("status", [400, 409, 422])
+def test_a_code_of_the_storage_has_one_meaning_in_any_form(form: str, status: int) -> None:
+    """K1-1: lost codes leave the outcome unknown on every endpoint, and no code that refuses does."""
+    for method, template in ENDPOINTS:
+        for code, name in enumerate(CODE_NAMES):
+            if code == 0:
+                continue
+            error = meant(method, template, status, {"message": CODE_FORMS[form](code, name)})
+
+            assert (error.outcome is Outcome.UNKNOWN) is (code in LOST), (template, code, error)
+            if code in LOST:
+                assert type(error) is ProviderUnavailableError
+
+
+LOST_WORDS = [
+    "Deadline Exceeded",
+    "context canceled",
+    "The request timed out",
+    "Timeout was reached",
+    "execution expired",
+    "Connection refused - connect(2)",
+    "Connection reset by peer",
+    "failed to connect to all addresses",
+    "connections to all backends failing",
+    "Broken pipe",
+    "Socket closed",
+    "unexpected EOF",
+    "Service Unavailable",
+    "Internal server error",
+    "Something went wrong while committing your changes",
+    "An error occurred. Please try again.",
+    "Gitaly is not available, please try again later",
+]
+
+
+@pytest.mark.parametrize("words", LOST_WORDS)
+def test_words_of_a_failure_are_no_verdict(ready: World, words: str) -> None:
+    """Whatever failed on the way, the change may have been made; resolve finds it."""
+    for method, template in ENDPOINTS:
+        assert meant(method, template, 400, {"message": words}).outcome is Outcome.UNKNOWN, template
+    respond(ready, "POST", "/commits$", 400, {"message": words}, when="after")
+
+    error = failure(lambda: commit(ready.provider()))
+
+    assert (type(error), error.outcome) == (ProviderUnavailableError, Outcome.UNKNOWN)
+    assert verdict(ready, error) is Verdict.APPLIED
+
+
+@pytest.mark.parametrize("lead", ["GL-HOOK-ERR: ", "GitLab: ", "pre-receive hook declined: ", "remote hook says "])
+@pytest.mark.parametrize("words", [*LOST_WORDS, "4:Deadline Exceeded", "14:no", "rpc error: code = Internal"])
+def test_a_hook_s_words_are_a_verdict(lead: str, words: str) -> None:
+    """A hook refuses in words of its own, and nothing was made."""
+    for method, template in ENDPOINTS:
+        assert meant(method, template, 400, {"message": lead + words}).outcome is Outcome.NOT_APPLIED
 
 
 REFRESH = "Could not update refs/heads/main. Please refresh and try again."
@@ -408,6 +495,36 @@ def test_a_404_to_a_write_after_a_read_of_the_same_is_a_lack_of_permission(ready
         assert (type(error), error.outcome) == (PermissionDeniedError, Outcome.NOT_APPLIED)
 
 
+THINGS = ["Project", "Branch", "Commit", "Namespace", "Group", "User", "Tag", "Merge Request", "Tree", "File"]
+ASKED: dict[str, tuple[str, str, Call]] = {
+    "get_repo": ("Project", r"/projects/\{\w+\}$", READS["get_repo"]),
+    "head": ("Branch", "/branches/", READS["head"]),
+    "commit": ("Commit", "/commits/", READS["commit"]),
+}
+
+
+@pytest.mark.parametrize("read", ASKED)
+@pytest.mark.parametrize("thing", THINGS)
+def test_the_absence_of_another_thing_proves_nothing(ready: World, read: str, thing: str) -> None:
+    """A 404 about something that was not asked for would let ensure_ create what is there."""
+    asked, endpoint, call = ASKED[read]
+    respond(ready, "GET", endpoint, 404, {"message": f"404 {thing} Not Found"})
+
+    error = failure(lambda: call(ready.provider()))
+
+    assert isinstance(error, NotFoundError) is (thing in (asked, "Project"))
+
+
+@pytest.mark.parametrize("status", [410, *range(415, 422), 424, *range(426, 429), 444, 449, 499])
+def test_a_status_that_gitlab_does_not_have_is_no_verdict(ready: World, status: int) -> None:
+    """410 least of all: it would be taken for absence."""
+    error = meant("GET", endpoints.PROJECT, status, {"message": "404 Project Not Found"})
+    write = meant("POST", endpoints.COMMITS, status, {"message": "made up"})
+
+    assert {type(error), type(write)} == {UnexpectedResponseError}
+    assert write.outcome is Outcome.UNKNOWN
+
+
 # 3: the answer against the request
 
 
@@ -424,6 +541,55 @@ def altered(world: World, method: str, endpoint: str, change: Callable[[Any], No
         return response
 
     world.fake.handle = handled  # type: ignore[method-assign]  # it answers as the fake does
+
+
+READ_ALTERED: list[tuple[str, str, str, Callable[[Any], None]]] = [
+    ("head", "GET", "/branches/{branch}", lambda d: d.update(name="another")),
+    ("head", "GET", "/branches/{branch}", lambda d: d.update(name="Feature")),
+    ("commit", "GET", "/commits/{sha}", lambda d: d.update(id="5" * 40)),
+    ("protection", "GET", "/branches/{branch}", lambda d: d.update(name="another")),
+    ("get_pull_request", "GET", "/merge_requests/{iid}", lambda d: d.update(iid=77)),
+    ("create_branch", "GET", "/branches/{branch}", lambda d: d.update(name="another")),
+    ("protect_branch", "GET", "/branches/{branch}", lambda d: d.update(name="another")),
+    ("merge_pull_request", "GET", "/merge_requests/{iid}", lambda d: d.update(iid=77)),
+]
+
+
+@pytest.mark.parametrize(("operation", "method", "endpoint", "change"), READ_ALTERED, ids=itertools.count())
+def test_a_read_of_something_else_is_no_answer(
+    ready: World, operation: str, method: str, endpoint: str, change: Callable[[Any], None]
+) -> None:
+    """A proxy, or a cache, that mixes responses up: a mutation would be built on another thing."""
+    altered(ready, method, endpoint, change)
+    sha = ready.head
+    call = {**READS, **{name: found for name, (found, _) in CALLS.items()}, "commit": lambda p: p.commit(REPO, sha)}
+
+    error = failure(lambda: call[operation](ready.provider()))
+
+    assert (type(error), error.outcome) == (UnexpectedResponseError, Outcome.NOT_APPLIED)
+    assert ready.mutations == []
+
+
+MERGED_OTHERWISE: list[tuple[MergeMethod, dict[str, Any]]] = [
+    (MergeMethod.MERGE, {"target_branch": "else"}),
+    (MergeMethod.MERGE, {"squash_commit_sha": "6" * 40}),
+    (MergeMethod.MERGE, {"merge_commit_sha": None}),
+    (MergeMethod.SQUASH, {"squash": False}),
+    (MergeMethod.REBASE, {"merge_commit_sha": "7" * 40}),
+    (MergeMethod.REBASE, {"squash_commit_sha": "8" * 40}),
+]
+
+
+@pytest.mark.parametrize(("method", "change"), MERGED_OTHERWISE)
+def test_a_merge_in_another_way_is_partial(ready: World, method: MergeMethod, change: dict[str, Any]) -> None:
+    """The settings changed after they were read: it is merged, and not as was asked."""
+    ready.method(method)
+    altered(ready, "PUT", "/merge", lambda d: d.update(change))
+
+    error = failure(lambda: ready.provider().merge_pull_request(REPO, 1, method=method))
+
+    assert (type(error), error.outcome) == (UnexpectedResponseError, Outcome.PARTIAL)
+    assert [step.name for step in error.completed] == ["merge"]
 
 
 ALTERED: list[tuple[str, str, str, Callable[[Any], None]]] = [
@@ -550,6 +716,89 @@ def test_what_rules_hooks_and_quotas_refuse_is_no_wrong_argument(ready: World, o
     assert "another one and open" not in error.hint  # the same refusal waits there
 
 
+MADE_UP = ["Compliance says no", "Rule 4711", "Nur mit Ticket", "Only on Mondays", "x", "No."]
+
+
+@pytest.mark.parametrize("status", [400, 402, 403, 405, 406, 409, 412, 422, 423, 451])
+@pytest.mark.parametrize("text", MADE_UP)
+def test_no_argument_is_blamed_for_a_refusal_in_free_words(status: int, text: str) -> None:
+    """K4-1: any endpoint: a policy, a setting or a state of the host, and a hint or a reason that a read can find."""
+    for method, template in ENDPOINTS:
+        error = meant(method, template, status, {"message": text})
+
+        assert not isinstance(error, InvalidRequestError), template
+        if isinstance(error, UnexpectedResponseError):
+            assert (status, error.outcome) == (405, Outcome.UNKNOWN)
+        else:
+            assert isinstance(error, ConflictError | PermissionDeniedError)
+            assert error.outcome is Outcome.NOT_APPLIED
+        if isinstance(error, PermissionDeniedError):
+            assert error.hint
+
+
+BLAMED = [
+    ("POST", endpoints.PROJECTS, {"message": {"path": ["is a reserved name"]}}, "repo"),
+    ("POST", endpoints.PROJECTS, {"message": {"name": ["can contain only letters"], "limit_reached": []}}, "repo"),
+    ("POST", endpoints.PROJECTS, {"message": {"description": ["is too long (maximum is 2000 characters)"]}}, None),
+    ("POST", endpoints.BRANCHES, {"message": "Branch name is invalid"}, "name"),
+    ("POST", endpoints.BRANCHES, {"message": "You cannot create a branch with a SHA-256 branch name"}, "name"),
+    ("POST", endpoints.COMMITS, {"error": "actions[0][file_path] is missing"}, "changes"),
+    ("POST", endpoints.COMMITS, {"message": "Path cannot include directory traversal"}, "changes"),
+    ("POST", endpoints.MERGE_REQUESTS, {"message": ["Title is too long (maximum is 255 characters)"]}, None),
+    ("POST", endpoints.RULES, {"error": "push_access_level does not have a valid value"}, None),
+]
+
+
+@pytest.mark.parametrize(("method", "template", "data", "argument"), BLAMED)
+def test_an_argument_is_blamed_where_it_is_at_fault(method: str, template: str, data: Any, argument: str) -> None:
+    """GitLab's checks of parameters and of fields name what is wrong."""
+    error = meant(method, template, 400, data)
+
+    assert isinstance(error, InvalidRequestError)
+    assert error.argument == argument
+
+
+HELD = [
+    "You (@octocat) must accept the Terms of Service in order to perform this action.",
+    "Your account has been blocked.",
+    "Your account is pending approval from your administrator and hence blocked.",
+    "Your account has been deactivated by your administrator.",
+    "Your password expired.",
+    "Your primary email address is not confirmed.",
+    "made up: only from the office",
+]
+
+
+@pytest.mark.parametrize("reason", HELD)
+@pytest.mark.parametrize("operation", ["get_repo", "commit_files", "merge_pull_request"])
+def test_a_403_with_a_reason_sends_nobody_to_the_role(ready: World, operation: str, reason: str) -> None:
+    """Another role meets the same refusal: GitLab's own words say what to do."""
+    call, (method, endpoint) = CALLS.get(operation) or (READS[operation], ("GET", "/projects/"))
+    respond(ready, method, endpoint, 403, {"message": f"403 Forbidden - {reason}"})
+
+    error = failure(lambda: call(ready.provider()))
+
+    assert isinstance(error, PermissionDeniedError)
+    assert reason in error.message
+    assert error.hint
+    assert "role" not in error.hint
+
+
+@pytest.mark.parametrize("operation", CALLS)
+def test_a_read_only_instance_is_so_for_a_while_or_by_its_address(ready: World, operation: str) -> None:
+    """Maintenance ends, and a Geo secondary has a primary: no right is missing."""
+    call, (method, endpoint) = CALLS[operation]
+    text = "You cannot perform write operations on a read-only instance"
+    respond(ready, method, endpoint, 403, {"message": text})
+
+    error = failure(lambda: call(ready.provider()))
+
+    assert isinstance(error, ProviderUnavailableError)
+    assert error.retryable
+    assert "url=" in (error.hint or "")
+    call(ready.provider())
+
+
 SCHEMA = [
     ("RefType isn't a defined input type (on $type)", "variableRequiresValidType"),
     ("RefType isn't a defined input type (on $type)", None),
@@ -614,6 +863,138 @@ def test_conflicts_are_told_under_any_status(ready: World, status: str) -> None:
 def test_an_unknown_status_shows_the_host_s_words(ready: World) -> None:
     """K5-3: whatever a newer GitLab invents."""
     assert "made_up" in status_of(ready, "made_up").message
+
+
+@pytest.mark.parametrize("reads", [1, 3])
+@pytest.mark.parametrize("ends", ["merged", "idle", "never"])
+def test_a_merge_that_somebody_else_has_begun_is_waited_for(ready: World, reads: int, ends: str) -> None:
+    """K5-2 on GitLab: the merge request is locked while one merge runs, and another is refused with 405."""
+    respond(ready, "PUT", "/merge$", 405, {"message": "405 Method Not Allowed"})
+    handle = ready.fake.handle
+    seen = iter(range(99))
+
+    def handled(request: Any) -> Any:
+        response = handle(request)
+        refused = len(ready.mutations) > 0 and request.path.endswith("/merge_requests/1")
+        if refused and ((turn := next(seen)) < reads or ends == "never"):
+            data = json.loads(response.body) | {"state": "locked"}
+            return replace(response, body=json.dumps(data).encode())
+        if refused and turn == reads and ends == "merged":
+            ready.forge.merge(REPO, 1, method=MergeMethod.MERGE, bypass=True)
+            return handle(request)
+        return response
+
+    ready.fake.handle = handled  # type: ignore[method-assign]  # it answers as the fake does
+
+    def call() -> Any:
+        return ready.provider().merge_pull_request(REPO, 1, timeout=20.0)
+
+    if ends == "merged":
+        assert call().already_merged
+        return
+    error = failure(call)
+    assert isinstance(error, NotMergeableError)
+    assert error.outcome is Outcome.NOT_APPLIED
+    assert error.retryable is (ends == "never")
+    assert error.reason is (NotMergeableReason.PENDING if ends == "never" else NotMergeableReason.UNKNOWN)
+    assert len(ready.mutations) == 1
+
+
+@pytest.mark.parametrize("level", ["scheduled", "started", "finished", "failed", "none"])
+@pytest.mark.parametrize("operation", ["list_branches", "create_branch", "commit_files"])
+def test_a_repository_that_is_being_imported_is_so_for_a_while(ready: World, operation: str, level: str) -> None:
+    """GitLab has the project before it has the repository."""
+    off(ready)
+    respond(ready, "POST", "/graphql", 200, {"data": {"project": {"repository": None}}}, times=None)
+    known = {"import_status": level, "empty_repo": level in ("scheduled", "started")}
+    altered(ready, "GET", "/projects/{project}", lambda d: d.update(known))
+    call = READS.get(operation) or CALLS[operation][0]
+
+    error = failure(lambda: call(ready.provider()))
+
+    assert isinstance(error, PermissionDeniedError)
+    assert error.retryable is (level in ("scheduled", "started"))
+    assert ("imported" in (error.hint or "")) is error.retryable
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("place", ["/users/sign_in", "https://sso.example.org/login", "/api/v4/elsewhere"])
+def test_a_redirect_of_what_has_not_moved_names_no_new_path(ready: World, status: int, place: str) -> None:
+    """A caller who follows moved_to to the same path would loop for ever."""
+    ready.fault("redirect", method="POST", endpoint="/branches$", status=status, headers={"Location": place})
+
+    error = failure(lambda: ready.provider().create_branch(REPO, "new", source="main"))
+
+    assert getattr(error, "moved_to", None) is None
+    assert "url=" in (error.hint or "")
+
+
+@pytest.mark.parametrize("status", [200, 202, 203, 206])
+@pytest.mark.parametrize("what", ["branch", "rule", "bridge"])
+@pytest.mark.parametrize("when", WHEN)
+def test_a_deletion_is_done_when_the_host_says_so_or_a_read_does(
+    weak: World, status: int, what: str, when: str
+) -> None:
+    """K2-2, K2-3: any success but a 204 is another host's word."""
+    weak.pull_request()
+    known = {"method": "DELETE", "status": status, "body": b"{}", "when": when}
+    weak.fault("status", endpoint="/branches/", **known)
+    weak.fault("status", endpoint="/protected_branches/", nth=2 if what == "bridge" else 1, **known)
+    provider = merged(weak)
+
+    def call() -> Any:
+        if what == "branch":
+            return provider.merge_pull_request(REPO, 1, delete_source_branch=True)
+        return provider.protect_branch(REPO, "main")
+
+    if when == "after":
+        call()
+        return
+    error = failure(call)
+    assert (type(error), error.outcome) == (UnexpectedResponseError, Outcome.PARTIAL)
+
+
+MERGE_ERRORS: list[tuple[str, NotMergeableReason]] = [
+    ("Conflicts detected during merge", NotMergeableReason.CONFLICT),
+    ("Squashing failed: Squash the commits locally, resolve any conflicts, then push", NotMergeableReason.CONFLICT),
+    ("Only fast-forward merge is allowed. Please update your source branch", NotMergeableReason.BEHIND),
+    ("This project requires squashing commits when merge requests are accepted.", NotMergeableReason.METHOD),
+    ("pre-receive hook declined", NotMergeableReason.POLICY),
+    ("GL-HOOK-ERR: not on Mondays", NotMergeableReason.POLICY),
+    ("This repository has exceeded its size limit of 10 MB", NotMergeableReason.POLICY),
+    ("The path 'x' is locked by another user", NotMergeableReason.POLICY),
+    ("made up 4711", NotMergeableReason.UNKNOWN),
+]
+
+
+def failing(world: World, message: str, status: int) -> NotMergeableError | GitProviderError:
+    """Refuse the merge, and let the merge request tell why."""
+    respond(world, "PUT", "/merge$", status, {"message": "Branch cannot be merged"})
+    altered(world, "GET", "/merge_requests/{iid}", lambda d: d.update(merge_error=message))
+    return failure(lambda: world.provider().merge_pull_request(REPO, 1))
+
+
+@pytest.mark.parametrize("status", [405, 406, 412, 422, 423])
+@pytest.mark.parametrize(("message", "reason"), MERGE_ERRORS)
+def test_a_merge_that_failed_is_told_by_what_it_left(
+    ready: World, message: str, reason: NotMergeableReason, status: int
+) -> None:
+    """`Branch cannot be merged` helps nobody; what GitLab wrote into the merge request does."""
+    error = failing(ready, message, status)
+
+    assert isinstance(error, NotMergeableError)
+    assert (error.reason, error.outcome, error.status) == (reason, Outcome.NOT_APPLIED, status)
+    assert message in error.message
+
+
+@pytest.mark.parametrize("words", [*LOST_WORDS, "Something went wrong during merge: 4:Deadline Exceeded", "14:none"])
+def test_a_merge_that_the_storage_lost_is_unknown(ready: World, words: str) -> None:
+    """The target branch may have moved. What an earlier attempt left says nothing about a merge that was not tried."""
+    tried = failing(ready, words, 422)
+    untried = failing(ready, words, 405)
+
+    assert (type(tried), tried.outcome) == (ProviderUnavailableError, Outcome.UNKNOWN)
+    assert (type(untried), untried.outcome) == (NotMergeableError, Outcome.NOT_APPLIED)
 
 
 @pytest.mark.parametrize("text", ["The repository is temporarily read-only", "GitLab is in maintenance mode"])

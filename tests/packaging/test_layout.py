@@ -106,8 +106,8 @@ def test_a_helper_is_in_support() -> None:
 
 
 def test_the_tests_have_a_folder_for_each_part() -> None:
-    """And nothing lies beside the folders but the catalogue of pitfalls."""
+    """And nothing lies beside the folders but the catalogue of pitfalls and the fixtures of all tests."""
     assert {path.name for path in TESTS.iterdir() if path.name != "__pycache__"} == {
-        "__init__.py", "pitfalls.jsonl", "contract", "core", "github", "gitlab", "local", "workflows", "cli", "fakes",
-        "packaging", "pins", "live", "support",
+        "__init__.py", "conftest.py", "pitfalls.jsonl", "contract", "core", "github", "gitlab", "local", "workflows",
+        "cli", "fakes", "packaging", "pins", "live", "support",
     }  # fmt: skip

@@ -40,6 +40,7 @@ CONVERTERS: Converters = {
     f"POST {endpoints.COMMITS}": one(convert.commit),
     f"GET {endpoints.COMMIT}": one(convert.commit),
     f"GET {endpoints.COMPARE}": one(lambda fields: len(fields.objects("commits"))),
+    f"GET {endpoints.MERGE_BASE}": one(convert.commit),
     f"GET {endpoints.TREE}": each(lambda item: (item.str("path"), item.str("id"), item.str("mode"), item.str("type"))),
     f"GET {endpoints.RULES}": each(protection.rule),
     f"POST {endpoints.RULES}": _RULE,

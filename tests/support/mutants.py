@@ -120,12 +120,67 @@ class SwallowsNotFound(LocalProvider):
             return []
 
 
-@found_by("get_repo_a_renamed_repository_is_read_at_its_new_place")
+@found_by("get_repo_a_renamed_repository_is_read_at_its_new_place", "ensure_a_renamed_repository_has_moved")
 class KeepsTheOldPath(LocalProvider):
     """Echoes the path that was asked for."""
 
     def get_repo(self, repo: str) -> Repo:
         return dataclasses.replace(super().get_repo(repo), path=repo)
+
+
+@found_by("a_renamed_branch_has_its_new_name")
+class GuessesTheDefaultBranch(LocalProvider):
+    """Takes the first branch for the default one."""
+
+    def get_repo(self, repo: str) -> Repo:
+        found = super().get_repo(repo)
+        first = next((branch.name for branch in super().list_branches(found.path)), found.default_branch)
+        return dataclasses.replace(found, default_branch=first)
+
+
+@found_by("a_renamed_branch_is_not_found_by_its_old_name")
+class FallsBackToTheDefaultBranch(LocalProvider):
+    """Begins at the default branch where the source is not there."""
+
+    def create_branch(self, repo: str, name: str, *, source: str) -> Branch:
+        try:
+            return super().create_branch(repo, name, source=source)
+        except NotFoundError:
+            return super().create_branch(repo, name, source=self.get_repo(repo).default_branch)
+
+
+@found_by("a_renamed_branch_is_not_found_by_its_old_name")
+class FollowsARenamedBranch(LocalProvider):
+    """Protects the only other branch where the one that was asked for is not there."""
+
+    def protect_branch(self, repo: str, branch: str, rules: BranchProtection = BranchProtection()) -> BranchProtection:
+        names = [found.name for found in self.list_branches(repo)]
+        return super().protect_branch(repo, branch if branch in names else names[-1], rules)
+
+
+@found_by("the_old_name_of_a_renamed_branch_is_free")
+class HasOneBranchForACommit(LocalProvider):
+    """Takes a branch at the same commit for the branch by another name."""
+
+    def create_branch(self, repo: str, name: str, *, source: str) -> Branch:
+        head = self.head(repo, source)
+        twin = next((found for found in self.list_branches(repo) if found.sha == head), None)
+        if twin is not None:
+            raise AlreadyExistsError("it is there, by another name", existing=twin)
+        return super().create_branch(repo, name, source=source)
+
+
+@found_by("create_repo_the_old_path_of_a_renamed_repository_is_free")
+class KeepsOldPathsForEver(LocalProvider):
+    """Takes what a path leads to for what is there."""
+
+    def create_repo(
+        self, repo: str, *, description: str = "", visibility: Visibility = Visibility.PRIVATE, auto_init: bool = False
+    ) -> Repo:
+        there = optional(self.get_repo, repo)
+        if there is not None:
+            raise AlreadyExistsError("the path is taken", existing=there)
+        return super().create_repo(repo, description=description, visibility=visibility, auto_init=auto_init)
 
 
 @found_by("get_repo_two_repositories_have_two_ids")
@@ -646,6 +701,58 @@ class ReadsAnOwner(_Opening):
         return super().open(repo, given)
 
 
+@found_by("open_pull_request_branches_with_no_history_in_common_conflict")
+class OpensWhatHasNothingInCommon(_Opening):
+    """Lets the merge find out."""
+
+    def open(self, repo: str, given: dict[str, Any]) -> PullRequest:
+        try:
+            return super().open(repo, given)
+        except ConflictError:
+            del given["reviewers"]
+            made = self.forge.open_pull_request(repo, allow_empty=True, **given)
+            return self.get_pull_request(repo, made.number)
+
+
+@found_by("open_pull_request_branches_with_no_history_in_common_conflict")
+class BlamesTheArguments(_Opening):
+    """Has one class for whatever a host does not take."""
+
+    def open(self, repo: str, given: dict[str, Any]) -> PullRequest:
+        try:
+            return super().open(repo, given)
+        except AlreadyExistsError:
+            raise
+        except ConflictError as error:
+            raise InvalidRequestError(error.message, operation=error.operation, provider=error.provider) from None
+
+
+@found_by("ensure_a_second_run_sends_no_mutation")
+class FindsNoPullRequests(LocalProvider):
+    """Has a filter that the host ignores."""
+
+    def find_pull_requests(
+        self, repo: str, *, source_branch: str, target_branch: str, state: PullRequestState | None = None
+    ) -> list[PullRequest]:
+        return []
+
+
+@found_by("ensure_a_second_run_sends_no_mutation")
+class SeesNoProtection(LocalProvider):
+    """Takes a rule that it cannot read for none."""
+
+    def protection(self, repo: str, branch: str) -> BranchProtection | None:
+        return None
+
+
+@found_by("ensure_a_second_run_sends_no_mutation")
+class SeesAnEmptyTree(LocalProvider):
+    """Lists the files of the top level, and of it none."""
+
+    def tree(self, repo: str, sha: str) -> dict[str, TreeEntry]:
+        return {}
+
+
 # merges
 
 
@@ -677,6 +784,39 @@ class _Merging(LocalProvider):
 
     def given(self) -> dict[str, Any]:
         return {}
+
+
+@found_by("merge_a_branch_that_another_pull_request_needs_is_not_deleted")
+class ClosesWhatOthersNeed(_Merging):
+    """Deletes the source branch of a merge, whoever needs it."""
+
+    def merge(self, repo: str, number: int, given: dict[str, Any]) -> MergeResult:
+        merged = super().merge(repo, number, {**given, "delete_source_branch": False})
+        if given["delete_source_branch"]:
+            self.forge.delete_branch(repo, self.get_pull_request(repo, number).source_branch)
+        return merged
+
+
+@found_by("merge_a_branch_that_another_pull_request_needs_is_not_deleted")
+class LooksAtTargetsAlone(ClosesWhatOthersNeed):
+    """Spares the pull requests into the branch, and closes those from it."""
+
+    def merge(self, repo: str, number: int, given: dict[str, Any]) -> MergeResult:
+        branch = self.get_pull_request(repo, number).source_branch
+        if self.forge.pull_requests(repo, target_branch=branch, state=PullRequestState.OPEN):
+            return super(ClosesWhatOthersNeed, self).merge(repo, number, given)
+        return super().merge(repo, number, given)
+
+
+@found_by("merge_a_branch_that_another_pull_request_needs_is_not_deleted")
+class MergesNothingThatOthersNeed(_Merging):
+    """Refuses the merge, where only the deletion is in the way of others."""
+
+    def merge(self, repo: str, number: int, given: dict[str, Any]) -> MergeResult:
+        opened = [pull.number for pull in self.forge.pull_requests(repo, state=PullRequestState.OPEN)]
+        if given["delete_source_branch"] and set(opened) - {number}:
+            raise ConflictError(f"{opened} need it", provider=self.name, repo=repo)
+        return super().merge(repo, number, given)
 
 
 @found_by("merge_another_head_than_expected_is_refused", "merge_a_head_that_moves_meanwhile_is_not_merged")

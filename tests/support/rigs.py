@@ -131,8 +131,9 @@ class ForgeRig:
         self.forge.create_repo(path)
         return path
 
-    def given_branch(self, repo: str, name: str, *, source: str = "main") -> str:
-        sha = self.forge.head(repo, source)
+    def given_branch(self, repo: str, name: str, *, source: str | None = "main") -> str:
+        own = {"own.txt": b"own\n"}
+        sha = self._commit(repo, None, own, "Begin") if source is None else self.forge.head(repo, source)
         self.forge.create_branch(repo, name, sha)
         return sha
 
@@ -165,6 +166,12 @@ class ForgeRig:
 
     def given_no_branch(self, repo: str, name: str) -> None:
         self.forge.delete_branch(repo, name, bypass=True)
+
+    def given_renamed_branch(self, repo: str, name: str, new_name: str) -> None:
+        self.forge.create_branch(repo, new_name, self.forge.head(repo, name))
+        if self.forge.repo(repo).default_branch == name:
+            self.forge.update_repo(repo, default_branch=new_name)
+        self.given_no_branch(repo, name)
 
     def given_protection(self, repo: str, branch: str, rules: BranchProtection) -> None:
         self.forge.put_rule(repo, branch, rules)
@@ -394,6 +401,10 @@ class GitHubRig(RemoteRig):
         self.forge.update_repo(repo, settings={name[method.value]: allowed})
         return True
 
+    def given_renamed_branch(self, repo: str, name: str, new_name: str) -> None:
+        super().given_renamed_branch(repo, name, new_name)
+        self.forge.update_repo(repo, settings={"renamed_branches": {name: new_name}})
+
 
 class GitLabRig(RemoteRig):
     """GitLabProvider on the GitLab fake. Default branches are protected as GitLab protects them by itself."""
@@ -414,6 +425,11 @@ class GitLabRig(RemoteRig):
         path = super().given_repo(files, description=description, visibility=visibility)
         protect_default(self.fake, path, "main")
         return path
+
+    def given_renamed_branch(self, repo: str, name: str, new_name: str) -> None:
+        super().given_renamed_branch(repo, name, new_name)
+        if self.forge.repo(repo).default_branch == new_name:
+            protect_default(self.fake, repo, new_name)
 
     def given_merge_method(self, repo: str, method: MergeMethod, *, allowed: bool) -> bool:
         fast_forward = allowed == (method is MergeMethod.REBASE)

@@ -68,8 +68,9 @@ def create_pull(call: Call) -> Response:
         )
     except AlreadyExistsError:
         raise Refusal("gh-pull-exists", owner=call.owner, head=head) from None
-    except ConflictError:
-        raise Refusal("gh-no-commits-between", base=base, head=head) from None
+    except ConflictError as error:
+        apart = "no history in common" in error.message
+        raise Refusal("gh-no-common-history" if apart else "gh-no-commits-between", base=base, head=head) from None
     body = _full(call, pull, Mergeability(computed=False))
     return reply(body, "gh-pull-created", status=201, headers={"Location": body["url"]}, effect=True)
 

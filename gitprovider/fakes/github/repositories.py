@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from gitprovider._core.wildcards import matches
+from gitprovider.errors import NotFoundError
 from gitprovider.fakes.github import protection
 from gitprovider.fakes.github.bodies import Body
 from gitprovider.fakes.github.call import Call
@@ -131,8 +132,14 @@ def list_branches(call: Call) -> Response:
 
 
 def get_branch(call: Call, branch: str) -> Response:
-    """A branch with its head."""
-    sha = call.forge.head(call.path, branch)
+    """A branch with its head. GitHub redirects from the old name of a renamed branch."""
+    try:
+        sha = call.forge.head(call.path, branch)
+    except NotFoundError:
+        if (renamed := call.record.settings.get("renamed_branches", {}).get(branch)) is None:
+            raise
+        headers = {"Location": f"{call.by_id}/branches/{quote(renamed)}"}
+        raise Refusal("gh-branch-renamed", headers=headers) from None
     short = _branch(call, branch, sha, call.forge.rules(call.path))
     links = {"self": f"{call.bodies.url(call.record)}/branches/{quote(branch)}"}
     links["html"] = f"{call.bodies.page_url(call.record)}/tree/{quote(branch)}"

@@ -84,6 +84,23 @@ def compare(call: Call, project: str) -> Response:
     return reply(body, "gl-compare")
 
 
+def get_merge_base(call: Call, project: str) -> Response:
+    """The common ancestor of two refs."""
+    record = call.project(project)
+    refs = call.strings("refs[]") or []
+    if len(refs) < 2:
+        raise Refusal(400, "Provide at least 2 refs", "gl-merge-base-refs")
+    with opened(record.git_dir, record.path) as repository:
+        found = {ref: resolve(repository, record, ref.removeprefix("refs/heads/")) for ref in refs}
+        if unknown := [ref for ref, commit in found.items() if commit is None]:
+            noun = "ref" if len(unknown) == 1 else "refs"
+            raise Refusal(400, f"Could not find {noun}: {', '.join(unknown)}", "gl-merge-base-refs")
+        base = repository.merge_base(*(str(commit.id) for commit in found.values() if commit is not None))
+        if base is None:
+            raise responses.missing("Merge Base", "gl-merge-base-missing")
+        return reply(bodies.commit(call.site, record, repository.commit(base)), "gl-merge-base")
+
+
 def _diff(path: str, before: Any, after: Any) -> dict[str, Any]:
     # A collapsed diff, which GitLab returns if the text is too long.
     return {

@@ -32,6 +32,7 @@ ROUTES = Routes(
     Route("GET", f"{_COMMITS}/{{sha}}", commits.get_commit),
     Route("GET", f"{_COMMITS}/{{sha}}/refs", commits.list_refs),
     Route("GET", f"{_PROJECT}/repository/compare", commits.compare),
+    Route("GET", f"{_PROJECT}/repository/merge_base", commits.get_merge_base),
     Route("GET", f"{_PROJECT}/repository/tree", commits.list_tree),
     Route("GET", f"{_FILES}/{{path}}", commits.get_file),
     Route("HEAD", f"{_FILES}/{{path}}", commits.head_file),

@@ -50,6 +50,7 @@ class ToyRepo:
     description: str = ""
     visibility: Visibility = Visibility.PRIVATE
     archived: bool = False
+    default_branch: str = "main"
     created_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     branches: dict[str, str] = field(default_factory=dict)
     commits: dict[str, ToyCommit] = field(default_factory=dict)

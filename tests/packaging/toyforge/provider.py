@@ -100,6 +100,7 @@ class ToyProvider:
             with call.sent(asked.effect, self.host):
                 if repo in self.host.repos:
                     raise AlreadyExistsError("the path is taken", existing=_repo(self.host.repos[repo]))
+                self.host.moved.pop(repo, None)
                 made = self.host.create(repo, asked.description, asked.visibility)
                 if asked.auto_init:
                     made.move("main", made.write({"README.md": (b"# Toy\n", "100644")}, (), "Initial commit").sha)
@@ -202,6 +203,8 @@ class ToyProvider:
                         raise AlreadyExistsError("one is open", existing=_pull(pull))
                 if head in found.ancestors(target):
                     raise ConflictError("there are no commits between the branches")
+                if not set(found.ancestors(head)) & set(found.ancestors(target)):
+                    raise ConflictError("the branches have no history in common")
                 _writable(found)
                 made = ToyPull(
                     number=len(found.pulls) + 1,
@@ -258,6 +261,9 @@ class ToyProvider:
             return
         if found.rules.get(pull.source, BranchProtection.nothing()).block_deletion:
             raise PermissionDeniedError("the source branch may not be deleted")
+        others = [each for each in found.pulls.values() if each.state is PullRequestState.OPEN]
+        if needing := [each.number for each in others if pull.source in (each.source, each.target)]:
+            raise ConflictError(f"the open pull requests {needing} need the source branch")
         with self.host.mutation():
             if found.branches[pull.source] != pull.head:
                 raise HeadMovedError("the source branch went on", expected=pull.head)
@@ -384,7 +390,7 @@ def _repo(repo: ToyRepo) -> Repo:
         provider=ToyProvider.name,
         path=repo.path,
         id=str(repo.id),
-        default_branch="main",
+        default_branch=repo.default_branch,
         visibility=repo.visibility,
         description=repo.description,
         archived=repo.archived,
@@ -439,7 +445,7 @@ def _committable(repo: ToyRepo, branch: str, changes: Sequence[FileChange]) -> s
     """The head to build on; None in an empty repository."""
     if repo.branches:
         return _head(repo, branch)
-    if branch != "main":
+    if branch != repo.default_branch:
         raise InvalidRequestError("branch: the first commit goes to main", argument="branch")
     if not all(isinstance(change, PutFile) for change in changes):
         raise InvalidRequestError("changes: an empty repository takes PutFile alone", argument="changes")

@@ -57,9 +57,10 @@ class ToyRig:
     def given_empty_repo(self) -> str:
         return self.host.create(self.fresh_path()).path
 
-    def given_branch(self, repo: str, name: str, *, source: str = "main") -> str:
+    def given_branch(self, repo: str, name: str, *, source: str | None = "main") -> str:
         found = self._at(repo)
-        found.move(name, found.branches[source])
+        own = {"own.txt": _blob(b"own\n")}
+        found.move(name, found.write(own, (), "Begin").sha if source is None else found.branches[source])
         return found.branches[name]
 
     def given_branches(self, repo: str, names: Sequence[str]) -> None:
@@ -81,6 +82,12 @@ class ToyRig:
 
     def given_no_branch(self, repo: str, name: str) -> None:
         del self._at(repo).branches[name]
+
+    def given_renamed_branch(self, repo: str, name: str, new_name: str) -> None:
+        found = self._at(repo)
+        found.move(new_name, found.branches.pop(name))
+        if found.default_branch == name:
+            found.default_branch = new_name
 
     def given_protection(self, repo: str, branch: str, rules: BranchProtection) -> None:
         self._at(repo).rules[branch] = rules
