@@ -272,11 +272,11 @@ class _TimedConnection:
 
     def send(self: Any, data: Any) -> None:
         if earliest_deadline() is None or not isinstance(data, bytes):
-            super().send(data)  # type: ignore[misc]
+            super().send(data)  # type: ignore[misc]  # as above
             return
         for start in range(0, len(data), _SEND_BYTES):
             with _in_time(self.sock):
-                super().send(data[start : start + _SEND_BYTES])  # type: ignore[misc]
+                super().send(data[start : start + _SEND_BYTES])  # type: ignore[misc]  # as above
 
 
 class _TimedResponse(http.client.HTTPResponse):

@@ -36,8 +36,8 @@ from gitprovider.redact import Redactor, printable, redact
 _log = logging.getLogger("github")
 _before = tuple(_log.handlers)
 import github  # noqa: E402 - the handlers must be recorded first
-from github.GithubObject import is_undefined  # noqa: E402
-from github.Requester import HTTPRequestsConnectionClass, HTTPSRequestsConnectionClass, Requester  # noqa: E402
+from github.GithubObject import is_undefined  # noqa: E402 - as above
+from github.Requester import HTTPRequestsConnectionClass, HTTPSRequestsConnectionClass, Requester  # noqa: E402 - as above
 
 for _handler in tuple(_log.handlers):
     if _handler not in _before:
@@ -138,15 +138,15 @@ class _Https(_Connection, HTTPSRequestsConnectionClass):
 class OneOriginRequester(Requester):
     """PyGithub's requester with the client's session. So are the requesters that PyGithub derives from it."""
 
-    def withAuth(self, auth: github.Auth.Auth | None) -> Requester:  # noqa: N802 - PyGithub's name, as below
+    def withAuth(self, auth: github.Auth.Auth | None) -> Requester:  # noqa: N802 - PyGithub's name
         """Return a requester with another credential."""
         return type(self)(**self.kwargs | {"auth": auth})
 
-    def withLazy(self, lazy: Any) -> Requester:  # noqa: N802
+    def withLazy(self, lazy: Any) -> Requester:  # noqa: N802 - as above
         """Return a requester whose objects are read when they are first used, or at once."""
         return type(self)(**self.kwargs | {"lazy": self.is_lazy if is_undefined(lazy) else lazy})
 
-    def withApiVersion(self, api_version: str | None) -> Requester:  # noqa: N802
+    def withApiVersion(self, api_version: str | None) -> Requester:  # noqa: N802 - as above
         """Return a requester for another version of the API."""
         return type(self)(**self.kwargs | {"api_version": api_version})
 
@@ -164,7 +164,7 @@ class OneOriginGithub(github.Github):
         self.requester.__class__ = OneOriginRequester
         OneOriginRequester.__init__(self.requester, **self.requester.kwargs)
 
-    def withLazy(self, lazy: bool) -> github.Github:  # noqa: N802
+    def withLazy(self, lazy: bool) -> github.Github:  # noqa: N802 - as above
         """Return the same client whose objects are read when they are first used, or at once."""
         return type(self)(**self.requester.kwargs | {"lazy": lazy})
 

@@ -26,7 +26,7 @@ def main(lines: Iterable[str], environment: Mapping[str, str]) -> int:
     except GitProviderError as error:
         print(f"gitprovider: {error.message}", file=sys.stderr)  # noqa: T201 - Git shows it to who pushes
         if error.hint:
-            print(f"gitprovider: {error.hint}", file=sys.stderr)  # noqa: T201
+            print(f"gitprovider: {error.hint}", file=sys.stderr)  # noqa: T201 - Git shows it to who pushes
         return 1
     return 0
 
