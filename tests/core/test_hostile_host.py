@@ -202,7 +202,8 @@ def world(kind: str, root: Path, events: list[Event]) -> Iterator[tuple[HostileH
     def script(heard: Heard) -> Iterable[bytes]:
         told["seen"] += 1
         if told["send"] is not None and told["seen"] > told["after"]:
-            return told["send"]()
+            send: Callable[[], Iterable[bytes]] = told["send"]
+            return send()
         request = Request.of(
             heard.method, heard.target, {**heard.headers, "Host": heard.headers["host"]}, heard.body, scheme="http"
         )
