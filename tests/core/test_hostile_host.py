@@ -352,7 +352,6 @@ def forged(data: Any, path: tuple[Any, ...]) -> Any:
 COMMANDS = {
     "get_repo": ["get-repo", REPO],
     "list_branches": ["list-branches", REPO],
-    "open_pull_request": ["open-pull-request", REPO, "--from", "later", "--into", "main", "--title", "t"],
 }
 
 
@@ -385,4 +384,4 @@ def test_no_text_of_a_host_reaches_the_terminal_as_it_came(
             shown += 1
             told["spoil"] += 7
 
-    assert shown > 2
+    assert shown > 1
