@@ -8,7 +8,7 @@ from __future__ import annotations
 import http.client
 import io
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -62,6 +62,11 @@ class SessionSettings:
         if not isinstance(self.limits, Limits):
             refuse("limits", f"must be Limits, not {type(self.limits).__name__}")
 
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """The addresses of the host. Their origins are the only ones that are sent to."""
+        return (self.url,)
+
 
 class OneOriginSession(requests.Session):
     """A session that sends to the host's own origins, each request once, always with a timeout and within limits.
@@ -74,26 +79,21 @@ class OneOriginSession(requests.Session):
             the response is that operation's own.
 
     Args:
-        urls: the addresses of the host. Their origins are the only ones that are sent to.
-        settings: the timeout for a request that has none, and the limits.
+        settings: the host's addresses, the timeout for a request that has none, the certificates and the limits.
         retry: urllib3's policy. The default sends once.
         follow_reads: follow redirects of reads to the same origins. Without it, a redirect is the response.
     """
 
     def __init__(
-        self,
-        urls: Collection[str],
-        settings: SessionSettings,
-        *,
-        retry: urllib3.Retry | None = None,
-        follow_reads: bool = False,
+        self, settings: SessionSettings, *, retry: urllib3.Retry | None = None, follow_reads: bool = False
     ) -> None:
         super().__init__()
         self.cookies.set_policy(DefaultCookiePolicy(allowed_domains=()))
         self.auth = _leave_as_it_is
+        self.verify = settings.verify
         self.last: requests.Response | None = None
         self.headers["Accept-Encoding"] = "gzip, deflate"  # one of those whose decompression can be bounded
-        self._origins = frozenset(map(origin, urls))
+        self._origins = frozenset(map(origin, settings.urls))
         self._timeout = settings.timeout
         self._limits = settings.limits
         self._follow_reads = follow_reads

@@ -188,6 +188,8 @@ class Settings(SessionSettings):
     def urls(self) -> tuple[str, ...]:
         """The host's addresses. github.com and ghe.com have hosts of their own for uploads and for logins.
 
+        The upload host of ghe.com is not documented by its name. It is taken to be named like that of github.com.
+
         https://docs.github.com/rest/releases/assets#upload-a-release-asset
         https://docs.github.com/enterprise-cloud@latest/admin/data-residency/network-details-for-ghecom
         """
@@ -228,8 +230,7 @@ class GitHubClient:
 
     def __init__(self, settings: Settings, auth: github.Auth.Auth) -> None:
         retry = SendOnce(total=0, read=False)
-        self._session = retry.session = OneOriginSession(settings.urls, settings, retry=retry)
-        self._session.verify = settings.verify
+        self._session = retry.session = OneOriginSession(settings, retry=retry)
         self.requester = OneOriginRequester(
             auth=auth,
             base_url=settings.url,

@@ -34,7 +34,7 @@ class GitLabSession(OneOriginSession):
     """The session of a python-gitlab client. With ``obey_rate_limit`` python-gitlab can read what a 429 asks for."""
 
     def __init__(self, settings: Settings, *, follow_reads: bool = False) -> None:
-        super().__init__([settings.url], settings, follow_reads=follow_reads)
+        super().__init__(settings, follow_reads=follow_reads)
         self._obey_rate_limit = settings.obey_rate_limit
 
     def send(self, request: requests.PreparedRequest, **kwargs: Any) -> requests.Response:

@@ -35,6 +35,10 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "commit_files": lambda p: p.commit_files("acme/w", "main", [PutFile(path="a", content="a")], message="m"),
     "open_pull_request": lambda p: p.open_pull_request("acme/w", source_branch="x", target_branch="y", title="t"),
     "merge_pull_request": lambda p: p.merge_pull_request("acme/w", 1),
+    "head": lambda p: p.head("acme/w", "main"),
+    "contains": lambda p: p.contains("acme/w", "1" * 40, "main"),
+    "tree": lambda p: p.tree("acme/w", "1" * 40),
+    "find_pull_requests": lambda p: p.find_pull_requests("acme/w", source_branch="x", target_branch="y"),
 }
 
 
