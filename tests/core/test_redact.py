@@ -102,7 +102,12 @@ def test_the_expression_of_a_secret_is_made_once(monkeypatch: pytest.MonkeyPatch
     """Every text of an error is redacted, and making the expression takes longer than using it."""
     made: list[str] = []
     spellings = module._spellings
-    monkeypatch.setattr(module, "_spellings", lambda secret: made.append(secret) or spellings(secret))
+
+    def counted(secret: str) -> str:
+        made.append(secret)
+        return spellings(secret)
+
+    monkeypatch.setattr(module, "_spellings", counted)
     redactor = Redactor(["seen-nowhere-else-1", "seen-nowhere-else-2"])
 
     assert [redactor(f"sent {secret} there") for secret in ["seen-nowhere-else-1", "seen-nowhere-else-2"] * 3] == (

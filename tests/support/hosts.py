@@ -21,6 +21,7 @@ from gitprovider.fakes.mount import mount
 from gitprovider.github import GitHubProvider
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.local import Forge, LocalProvider
+from gitprovider.local.database import RepoRecord
 
 Kind = Literal["local", "github", "gitlab"]
 KINDS: tuple[Kind, ...] = ("local", "github", "gitlab")
@@ -236,24 +237,28 @@ def provider_of(kind: Kind, token: str, url: str) -> Iterator[InspectableProvide
 # What the forge holds, read without any provider
 
 
-def everything(forge: Forge, *, effective: bool = False) -> dict[str, Any]:
-    """All that a user of the host can see; with ``effective``, what rules come to instead of the rules themselves."""
+def everything(forge: Forge) -> dict[str, Any]:
+    """All that a user of the host can see: the rules as they are, and what they demand of each branch."""
+    return {record.path: _seen(forge, record) for record in forge.repos()}
+
+
+def _seen(forge: Forge, record: RepoRecord) -> dict[str, Any]:
+    branches = forge.branches(record.path)
     return {
-        record.path: {
-            "repo": (record.visibility, record.description, record.default_branch, record.archived),
-            "branches": forge.branches(record.path),
-            "rules": (
-                {name: forge.protection(record.path, name) for name, _ in forge.branches(record.path)}
-                if effective
-                else [(rule.pattern, rule.protection) for rule in forge.rules(record.path)]
-            ),
-            "pulls": [
-                (pull.number, pull.state, pull.title, pull.draft, pull.labels, pull.reviewers, pull.head_sha)
-                for pull in forge.pull_requests(record.path)
-            ],
-        }
-        for record in forge.repos()
+        "repo": (record.visibility, record.description, record.default_branch, record.archived),
+        "branches": branches,
+        "rules": [(rule.pattern, rule.protection) for rule in forge.rules(record.path)],
+        "demands": {name: forge.protection(record.path, name) for name, _ in branches},
+        "pulls": [
+            (pull.number, pull.state, pull.title, pull.draft, pull.labels, pull.reviewers, pull.head_sha)
+            for pull in forge.pull_requests(record.path)
+        ],
     }
+
+
+def effective(seen: Mapping[str, Any]) -> dict[str, Any]:
+    """``everything`` without the rules themselves: what is left is what they come to."""
+    return {path: {name: value for name, value in repo.items() if name != "rules"} for path, repo in seen.items()}
 
 
 def given_project(forge: Forge, repo: str) -> None:

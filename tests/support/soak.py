@@ -29,7 +29,7 @@ from gitprovider.ensure import Settling
 from gitprovider.fakes.faults import Fault
 from tests.support import calls
 from tests.support.calls import Call
-from tests.support.hosts import Kind, everything, given_project, host
+from tests.support.hosts import Kind, effective, everything, given_project, host
 
 STEPS = 8
 
@@ -113,7 +113,7 @@ class Soak(RuleBasedStateMachine):
     def step(self, call: Call, fault: Fault | None) -> None:
         provider, forge = self.host.provider, self.host.forge
         # A rule that GitLab's bridge leaves behind beside a laxer one is there, and demands nothing.
-        before, demanded = everything(forge), everything(forge, effective=True)
+        before = everything(forge)
         self.host.forget()
         if fault is not None:
             self.host.arm(fault)
@@ -125,12 +125,13 @@ class Soak(RuleBasedStateMachine):
         self.host.disarm()
         note(f"{call} -> {error!r}")
         self._nothing_twice()
-        changed = everything(forge) != before
+        after = everything(forge)
+        changed = after != before
         if error is None:
             assert call.holds(forge), "success was reported, and the host does not hold it"
         elif error.outcome is Outcome.NOT_APPLIED:
             assert not changed, "NOT_APPLIED was said, and something changed"
-        self._resolved(call, error, changed=everything(forge, effective=True) != demanded)
+        self._resolved(call, error, changed=effective(after) != effective(before))
         self._ensured(call, error)
 
     def _nothing_twice(self) -> None:
