@@ -50,6 +50,7 @@ from gitprovider.gitlab.errors import is_retryable_read_error, translate
 from gitprovider.gitlab.merges import MergeCall
 from gitprovider.gitlab.protection import ProtectionCall, check_asked, read_protection
 from gitprovider.gitlab.refusals import is_absent, write
+from gitprovider.limits import Limits
 from gitprovider.models import Branch, BranchProtection, Commit, MergeResult, PullRequest, PullRequestState, Repo
 from gitprovider.mutations import (
     CommitFiles,
@@ -81,10 +82,12 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
             trailing slash or ``/api/v4`` is taken off.
         private_token, oauth_token: exactly one of them: a personal, project or group access token, or an OAuth token,
             with the scope ``api``. A CI job token reaches none of the endpoints that are needed.
-        timeout: seconds to wait for a connection, and for each part of a response.
+        timeout: seconds to wait for a connection, and again for each part of a response. ``limits`` bounds the whole.
         verify: True, or the path of a CA bundle; False turns the check of certificates off. Proxies are taken from the
             environment, as requests does.
         retry: how reads are retried.
+        limits: how much of a response is read, and for how long, also by a client of :meth:`sdk`. A response that it
+            streams may have any size.
         obey_rate_limit: True turns python-gitlab's own handling of 429 on. It sends every request again, also a
             mutation, up to ten times, and waits as long as the host asks. The library then retries no 429 itself, and
             "sent once" does not hold for a 429.
@@ -107,6 +110,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         timeout: float = 15,
         verify: bool | str = True,
         retry: RetryOptions = RetryOptions(),
+        limits: Limits = Limits(),
         obey_rate_limit: bool = False,
         allow_http: bool = False,
         settle: float = 90.0,
@@ -121,6 +125,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
             url,
             timeout=timeout,
             verify=verify,
+            limits=limits,
             obey_rate_limit=obey_rate_limit,
             allow_http=checks.check_bool("allow_http", allow_http),
         )
@@ -130,6 +135,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
             make_client=lambda: GitLabClient(settings, credential),
             redactor=Redactor([credential.token]),
             retry=retry,
+            limits=limits,
             settle=settle,
             on_event=on_event,
         )
