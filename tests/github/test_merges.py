@@ -13,7 +13,6 @@ from gitprovider import (
     HeadMovedError,
     InvalidRequestError,
     MergeMethod,
-    NotFoundError,
     NotMergeableError,
     Outcome,
     ProviderUnavailableError,
