@@ -388,6 +388,54 @@ def test_a_pull_request_that_was_opened_otherwise_is_partial(given: Hub, change:
     assert caught.value.completed[0].name == "open pull request"
 
 
+OPEN_WITH: dict[str, Any] = {"source_branch": "other", "target_branch": "main", "title": "t"}
+BINARY = [PutFile(path="bin", content=b"\0\xff")]
+ALTERED: dict[str, tuple[Callable[[Any], object], str, str, Any, Outcome]] = {
+    "description": (CALLS["create_repo"], "POST", "/repos", {"description": "x"}, Outcome.PARTIAL),
+    "visibility": (
+        CALLS["create_repo"], "POST", "/repos", {"visibility": "public", "private": False}, Outcome.PARTIAL
+    ),
+    "name": (CALLS["create_repo"], "POST", "/repos", {"full_name": "acme/new-1"}, Outcome.PARTIAL),
+    "blob": (
+        lambda p: p.commit_files(REPO, "main", BINARY, message="m"), "POST", "/git/blobs", {"sha": ABSENT},
+        Outcome.NOT_APPLIED,
+    ),
+    "head": (
+        CALLS["commit_files"], "PATCH", "/git/refs/heads/main", {"object": {"sha": ABSENT, "type": "commit"}},
+        Outcome.UNKNOWN,
+    ),
+    "labels": (
+        lambda p: p.open_pull_request(REPO, **OPEN_WITH, labels=["bug"]), "POST", "/labels", [], Outcome.PARTIAL
+    ),
+    "reviewers": (
+        lambda p: p.open_pull_request(REPO, **OPEN_WITH, reviewers=["hubot"]), "POST", "/requested_reviewers",
+        {"requested_reviewers": []}, Outcome.PARTIAL,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "method", "path", "change", "outcome"), ALTERED.values(), ids=ALTERED)
+def test_an_acknowledgement_of_something_else_is_no_success(
+    given: Hub, call: Any, method: str, path: str, change: Any, outcome: Outcome
+) -> None:
+    """The caller would believe that what was asked for is there."""
+    handle = given.fake.handle
+
+    def altered(request: Any) -> Any:
+        response = handle(request)
+        if request.method == method and request.path.endswith(path):
+            body = change if isinstance(change, list) else {**json.loads(response.body), **change}
+            return type(response)(status=response.status, headers=response.headers, body=json.dumps(body).encode())
+        return response
+
+    given.fake.handle = altered  # type: ignore[method-assign]  # the host answers with something else
+
+    with pytest.raises(UnexpectedResponseError) as caught:
+        call(given.provider)
+
+    assert caught.value.outcome is outcome
+
+
 # who-can-mend-it
 
 SECRETS = [

@@ -52,6 +52,7 @@ def _both(kind: str, title: str, hosts: Sequence[Kind] = ("github", "gitlab")) -
     ]
 
 
+_MOVED = Fault(kind="redirect", headers={"Location": "https://api.github.com/repositories/1"})
 _BROKEN = [Fault(kind="status", status=status) for status in (500, 502, 503, 504)]
 ROWS = [
     Row(
@@ -62,7 +63,8 @@ ROWS = [
         ],
     ),
     Row("403, secondary rate limit", [Fault(kind="status", status=403, body=_LIMITED)], ("github",)),
-    Row("307", [Fault(kind="redirect")]),
+    Row("307 of a moved repository", [_MOVED], ("github",)),
+    *_both("redirect", "307 by a gateway"),
     Row("500, 502, 503, 504, request not carried out", _BROKEN),
     Row("500, 502, 503, 504, request carried out", [replace(fault, when="after") for fault in _BROKEN]),
     *_both("reset", "connection reset"),
