@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+from gitprovider._core.directory import read_directory as read_directory
 from gitprovider._core.json import envelope, plain
 from gitprovider.checks import check_bool, check_branch, check_pull_request_branch, check_seconds, check_text, refuse
 from gitprovider.contract import InspectableProvider, optional
@@ -42,7 +41,6 @@ from gitprovider.errors import (
 )
 from gitprovider.errors import Step as Done
 from gitprovider.models import (
-    MAX_CALL_BYTES,
     Author,
     Branch,
     BranchProtection,
@@ -67,7 +65,7 @@ from gitprovider.resolve import Verdict, resolve
 from gitprovider.retry import PollDeadline
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    import os
 
 _T = TypeVar("_T")
 
@@ -194,54 +192,6 @@ class BootstrapReport:
         }
 
 
-def read_directory(source: str | os.PathLike[str]) -> list[PutFile]:
-    """Read every file below ``source`` with its executable bit, sorted by path.
-
-    ``.git`` and empty directories are left out.
-
-    Raises:
-        InvalidRequestError: ``source`` is not a directory, cannot be read, or is larger than one commit may be. Or it
-            contains no file, or anything that is not a regular file, such as a symbolic link.
-    """
-    from pathlib import Path  # not at the top: it is slow to import
-
-    if not isinstance(source, str | os.PathLike):
-        refuse("source", f"must be a path, not {type(source).__name__}")
-    root = Path(check_text("source", os.fspath(source), empty=False))
-    if not root.is_dir():
-        refuse("source", f"{str(root)!r} is not a directory")
-    files: list[PutFile] = []
-    size = 0
-    for full in _walk(root):
-        path = full.relative_to(root).as_posix()
-        mode = full.lstat().st_mode
-        if stat.S_ISLNK(mode):
-            refuse("source", f"contains the symbolic link {path!r}; replace it with a file or remove it")
-        if not stat.S_ISREG(mode):
-            refuse("source", f"contains {path!r}, which is not a regular file")
-        data = PutFile(path=path, content=full).data()
-        size += len(data)
-        if size > MAX_CALL_BYTES:
-            refuse("source", f"is larger than {MAX_CALL_BYTES:,} bytes, the limit of one commit")
-        files.append(PutFile(path=path, content=data, executable=bool(mode & stat.S_IXUSR)))
-    if not files:
-        refuse("source", f"{str(root)!r} contains no file")
-    return sorted(files, key=lambda file: file.path)
-
-
-def _walk(root: Path) -> Iterator[Path]:
-    """Yield everything below ``root`` that is not a directory. A link to a directory is yielded as a link."""
-    from pathlib import Path
-
-    def unreadable(exc: OSError) -> NoReturn:
-        refuse("source", f"cannot be read: {exc.filename!r}: {exc.strerror}")
-
-    for folder, folders, names in os.walk(root, onerror=unreadable):
-        links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
-        folders[:] = [name for name in folders if name != ".git" and name not in links]
-        yield from (Path(folder, name) for name in (*names, *links) if name != ".git")
-
-
 def bootstrap(
     provider: InspectableProvider,
     repo: str,
@@ -283,8 +233,7 @@ def bootstrap(
     the host, and the request is not sent again.
 
     Args:
-        source: a directory. Files are read once, with their executable bit. Symbolic links are refused, ``.git`` is
-            left out.
+        source: a directory. It is read once, as ``read_directory`` does.
         description, visibility: of the repository, as for ``ensure_repo``.
         message, author: of the commit.
         develop: the name of the second branch; None creates none.

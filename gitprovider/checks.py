@@ -16,6 +16,8 @@ from gitprovider.redact import HOST_TEXT, MASK, printable, redact
 # Patterns are strings: re compiles each one when it is first used, and caches it.
 _SHA = r"[0-9a-f]{40}(?:[0-9a-f]{24})?\Z"
 _CONTROL = r"[\x00-\x1f\x7f-\x9f\u2028\u2029]"
+# Trees are written by recursion, and a directory that is read holds one descriptor open for each level.
+_MAX_DEPTH = 200
 _MAX_NAME = 244  # Git's limit is the file system's 255 bytes, minus ".lock" and the hosts' prefixes.
 _E = TypeVar("_E", bound=Enum)
 
@@ -185,7 +187,10 @@ def check_file_path(argument: str, value: Any) -> str:
     path = check_text(argument, value, empty=False, limit=4096)
     if path.startswith("/") or path.endswith("/") or "\\" in path:
         refuse(argument, f"is {_shown(path)}; it must be relative to the repository's root, with / between its parts")
-    for part in path.split("/"):
+    parts = path.split("/")
+    if len(parts) > _MAX_DEPTH:
+        refuse(argument, f"has {len(parts)} parts; at most {_MAX_DEPTH} are allowed")
+    for part in parts:
         if part in ("", ".", ".."):
             refuse(argument, f"is {_shown(path)}; an empty part, '.' and '..' are not allowed")
         if _is_dot_git(part):
