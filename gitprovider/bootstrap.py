@@ -61,6 +61,7 @@ from gitprovider.mutations import (
     OpenPullRequest,
     ProtectBranch,
 )
+from gitprovider.redact import readable
 from gitprovider.resolve import Verdict, resolve
 from gitprovider.retry import PollDeadline
 
@@ -120,6 +121,9 @@ class StepReport:
     value: Any = None
     error: GitProviderError | None = None
     attempts: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "detail", readable(self.detail))
 
     def to_json(self) -> dict[str, Any]:
         """Return the attributes as plain JSON values. The error is an object of its own attributes."""

@@ -64,6 +64,31 @@ def check_text(argument: str, value: Any, *, empty: bool = True, multiline: bool
     return text
 
 
+def host_text(raw: bytes | str) -> str:
+    r"""Return a host's text as a str that UTF-8 can encode. Whatever is not UTF-8 is escaped, such as ``\xff``.
+
+    Git stores names as bytes. A caller cannot name a branch or path with a backslash, so an escaped name never equals
+    the name that a caller gives.
+    """
+    text = raw.decode(errors="backslashreplace") if isinstance(raw, bytes) else raw
+    return text.encode(errors="backslashreplace").decode()
+
+
+def check_host_text(argument: str, value: Any) -> str:
+    """Check a str of a returned value: it is not empty, and UTF-8 can encode it.
+
+    Hosts have names that :func:`check_text` refuses. They are not the caller's mistake.
+    """
+    if not isinstance(value, str):
+        refuse(argument, f"must be a str, not {type(value).__name__}")
+    text = str.__str__(value)
+    if not text:
+        refuse(argument, "must not be empty")
+    if host_text(text) != text:
+        refuse(argument, "contains a lone surrogate, which UTF-8 cannot encode")
+    return text
+
+
 def check_bool(argument: str, value: Any) -> bool:
     """Check a bool. ``"false"`` and None are refused."""
     if not isinstance(value, bool):

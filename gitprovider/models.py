@@ -81,9 +81,10 @@ class Repo:
     created_at: datetime | None = None
 
     def __post_init__(self) -> None:
-        checks.check_repo_path(self.path, "path")
-        for name in ("provider", "id", "default_branch"):
-            checks.check_text(name, getattr(self, name), empty=False)
+        for name in ("provider", "path", "id", "default_branch"):
+            checks.check_host_text(name, getattr(self, name))
+        if "/" not in self.path:
+            refuse("path", "needs a namespace and a name, such as acme/widgets")
         object.__setattr__(self, "visibility", checks.check_enum("visibility", self.visibility, Visibility))
         checks.check_bool("archived", self.archived)
         object.__setattr__(self, "created_at", _utc("created_at", self.created_at))
@@ -91,9 +92,10 @@ class Repo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
-    """A branch and its head.
+    r"""A branch and its head.
 
     Attributes:
+        name: as the host has it, also if no caller may give such a name. What is not UTF-8 is escaped (``\xff``).
         protected: whether any protection applies; None if the host's response does not say.
     """
 
@@ -102,7 +104,7 @@ class Branch:
     protected: bool | None = None
 
     def __post_init__(self) -> None:
-        checks.check_text("name", self.name, empty=False)
+        checks.check_host_text("name", self.name)
         object.__setattr__(self, "sha", checks.check_sha("sha", self.sha))
 
 
@@ -252,7 +254,7 @@ class BranchProtection:
         if isinstance(names, str | bytes) or not isinstance(names, Iterable):
             refuse("required_checks", "must be a tuple of names")
         for name in self.required_checks:
-            checks.check_text("required_checks", name, empty=False, limit=255)
+            checks.check_host_text("required_checks", name)
         object.__setattr__(self, "required_checks", tuple(sorted(set(self.required_checks))))
         for field in fields(self):
             if field.name not in ("required_approvals", "required_checks"):

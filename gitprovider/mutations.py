@@ -135,6 +135,8 @@ class ProtectBranch(Mutation[BranchProtection]):
         checks.check_branch("branch", self.branch)
         if not isinstance(self.rules, BranchProtection):
             refuse("rules", f"must be a BranchProtection, not {type(self.rules).__name__}")
+        for name in self.rules.required_checks:
+            checks.check_text("required_checks", name, empty=False, limit=255)
 
     def options(self) -> tuple[str, ...]:
         """Return every field of the rules that restricts something."""

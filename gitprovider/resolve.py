@@ -16,6 +16,7 @@ from gitprovider.contract import InspectableProvider, optional
 from gitprovider.errors import ConflictError, GitProviderError, NotFoundError, Outcome
 from gitprovider.intent import Intent
 from gitprovider.models import Branch, BranchProtection, Commit, MergeResult, PullRequest, PullRequestState
+from gitprovider.redact import readable
 from gitprovider.retry import PollDeadline
 
 # The host's clock and the local clock may differ by this much. An object that the host dates up to this much before the
@@ -61,6 +62,9 @@ class Resolution:
     detail: str
     value: Any = None
     look_again_at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "detail", readable(self.detail))
 
     def to_json(self) -> dict[str, Any]:
         """Return the four fields as plain JSON values."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pygit2
-from pygit2.enums import SortMode
+from pygit2.enums import ReferenceType, SortMode
 
 from gitprovider import checks
 from gitprovider.contract import TreeEntry
@@ -100,7 +100,7 @@ class BareRepository:
         while pending:
             prefix, node = pending.pop()
             for entry in node:
-                path = prefix + (entry.raw_name or b"").decode(errors="replace")
+                path = prefix + checks.host_text(entry.raw_name or b"")
                 if entry.filemode == pygit2.enums.FileMode.TREE:
                     pending.append((path + "/", self.own(entry.id)))
                 else:
@@ -146,16 +146,16 @@ class BareRepository:
     def branches(self) -> list[tuple[str, str]]:
         """Every branch and the sha of its head, sorted by name."""
         found = {
-            ref.name.removeprefix(_HEADS): str(ref.resolve().target)
+            ref.name.removeprefix(_HEADS): head
             for ref in self.git.listall_reference_objects()
-            if ref.name.startswith(_HEADS)
+            if ref.name.startswith(_HEADS) and (head := _target(ref)) is not None
         }
         # libgit2 silently omits a damaged ref from its listing. A look-up by name raises an error.
         for name in self._loose_branches() - found.keys():
             head = self.head(name)
             if head is not None:
                 found[name] = head
-        return sorted(found.items())
+        return sorted((checks.host_text(os.fsencode(name)), head) for name, head in found.items())
 
     def _loose_branches(self) -> set[str]:
         heads = self.git_dir / _HEADS
@@ -173,7 +173,7 @@ class BareRepository:
     def ref(self, name: str) -> str | None:
         """The sha that a ref names, or None when the ref does not exist."""
         ref: pygit2.Reference | None = self.git.references.get(name)
-        return None if ref is None else str(ref.resolve().target)
+        return None if ref is None else _target(ref)
 
     def has_branches(self) -> bool:
         """Whether any branch exists. An empty repository has none."""
@@ -186,7 +186,7 @@ class BareRepository:
             ConflictError: such a branch exists.
         """
         for raw in self.git.raw_listall_references():
-            other = raw.decode(errors="replace").removeprefix(_HEADS)
+            other = checks.host_text(raw).removeprefix(_HEADS)
             if other.startswith(branch + "/") or branch.startswith(other + "/"):
                 raise ConflictError(f"{self.path} has the branch {other!r}; Git cannot store {branch!r} beside it")
 
@@ -213,6 +213,16 @@ class BareRepository:
         # The process that wrote this file held the forge's lock. The caller holds it now, so that process is gone.
         for name in files:
             (self.git_dir / f"{name}.lock").unlink(missing_ok=True)
+
+
+def _target(ref: pygit2.Reference) -> str | None:
+    """The sha that a ref leads to. None for a symbolic ref to a missing one, which Git ignores as well."""
+    try:
+        return str(ref.resolve().target)
+    except KeyError:
+        if ref.type == ReferenceType.SYMBOLIC:
+            return None
+        raise
 
 
 def damaged(path: str, problem: object) -> ProviderUnavailableError:
@@ -269,8 +279,16 @@ def commit_record(commit: pygit2.Commit) -> CommitRecord:
         sha=str(commit.id),
         tree=str(commit.tree_id),
         parents=tuple(str(parent) for parent in commit.parent_ids),
-        message=commit.message,
-        author_name=commit.author.name,
-        author_email=commit.author.email,
+        message=decoded(commit.raw_message, commit),
+        author_name=decoded(commit.author.raw_name, commit),
+        author_email=decoded(commit.author.raw_email, commit),
         time=datetime.fromtimestamp(commit.commit_time, UTC),
     )
+
+
+def decoded(raw: bytes, commit: pygit2.Commit) -> str:
+    """Text of a commit by the encoding that it names. That may be wrong, or not exist."""
+    try:
+        return checks.host_text(raw.decode(commit.message_encoding or "utf-8"))
+    except (LookupError, ValueError):
+        return raw.decode(errors="replace")
