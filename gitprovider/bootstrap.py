@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from gitprovider._core.directory import read_directory as read_directory
 from gitprovider._core.json import envelope, plain
-from gitprovider.checks import check_bool, check_branch, check_pull_request_branch, check_seconds, check_text, refuse
+from gitprovider.checks import (
+    check_bool,
+    check_branch,
+    check_callable,
+    check_items,
+    check_pull_request_branch,
+    check_repo_path,
+    check_seconds,
+    check_text,
+    refuse,
+)
 from gitprovider.contract import InspectableProvider, optional
 from gitprovider.ensure import (
     Ensured,
@@ -260,17 +270,21 @@ def bootstrap(
         InvalidRequestError: an argument is wrong, or ``source`` cannot be used. It is raised before any request.
         UnsupportedOptionError: the host cannot honour an option. It is raised before any request.
     """
+    repo = check_repo_path(repo)
     created = CreateRepo(description=description, visibility=visibility)
     protected = ProtectBranch(branch=_UNMADE_NAME, rules=rules)
-    check_text("change_title", change_title, empty=False, limit=255)
+    change_title = check_text("change_title", change_title, empty=False, limit=255)
     if develop is not None:
-        check_branch("develop", develop)
-    check_pull_request_branch("change_branch", change_branch)
+        develop = check_branch("develop", develop)
+    change_branch = check_pull_request_branch("change_branch", change_branch)
     if change_branch == develop:
         refuse("change_branch", f"is {change_branch!r}, the name of the develop branch")
     check_bool("pull_request", pull_request)
     check_bool("plan", plan)
-    check_seconds("within", within)
+    within = check_seconds("within", within)
+    for argument, function in (("on_step", on_step), ("sleep", sleep), ("clock", clock), ("now", now)):
+        if function is not None:
+            check_callable(argument, function)
     files = read_directory(source)
     paths = {file.path for file in files}
     if change is not None:
@@ -296,7 +310,7 @@ def bootstrap(
     try:
         made = run.repository(created)
         main = _UNMADE if made is None else made.default_branch
-        run.files("commit_files", main, files, message, author)
+        run.files("commit_files", main, files, committed.message, author)
         if develop is not None:
             run.branch("create_branch", develop, main)
         if pull_request:
@@ -310,13 +324,14 @@ def bootstrap(
 
 def _read_change(change: Any) -> list[PutFile]:
     """Check the files of the pull request and read them once."""
-    if isinstance(change, str | bytes) or not isinstance(change, Sequence) or not change:
-        refuse("change", "must be a sequence of at least one PutFile")
-    changes = CommitFiles(branch=_UNMADE_NAME, changes=change, message="-").changes
-    read = [file for file in changes if isinstance(file, PutFile)]
-    if len(read) < len(change):
-        refuse("change", "must contain only PutFile")
-    return read
+    files = check_items("change", change, "PutFile")
+    if not files or not all(isinstance(file, PutFile) for file in files):
+        refuse("change", "must be at least one PutFile, and nothing else")
+    return [
+        file
+        for file in CommitFiles(branch=_UNMADE_NAME, changes=files, message="-").changes
+        if isinstance(file, PutFile)
+    ]
 
 
 def _change_text(main: str, develop: str | None) -> str:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from gitprovider.checks import check_file_path, check_text, refuse
+from gitprovider.checks import check_file_path, check_path, refuse
 from gitprovider.errors import InvalidRequestError
 from gitprovider.models import MAX_CALL_BYTES, MAX_FILE_BYTES, PutFile
 
@@ -38,7 +38,7 @@ def read_directory(source: str | os.PathLike[str]) -> list[PutFile]:
             contains no file, or anything that is not a regular file, such as a symbolic link. Or something in it
             changed while it was read.
     """
-    root = _root_path(source)
+    root = check_path("source", source)
     files: list[PutFile] = []
     size = 0
     for entry in _walk(root):
@@ -71,16 +71,6 @@ class _Folder:
     path: str
     place: str
     names: Iterator[str]
-
-
-def _root_path(source: Any) -> str:
-    if not isinstance(source, str | os.PathLike):
-        refuse("source", f"must be a path, not {type(source).__name__}")
-    try:
-        text = os.fspath(source)
-    except Exception as exc:
-        refuse("source", f"is a path that cannot be written as text: {type(exc).__name__}")
-    return check_text("source", text, empty=False)
 
 
 def _walk(root: str) -> Iterator[_File]:

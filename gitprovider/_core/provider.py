@@ -155,34 +155,35 @@ class Provider(InspectableProvider):
     # HostState
 
     def head(self, repo: str, branch: str) -> str:
-        with self._reading("head", repo, branch=branch) as op:
+        with self._reading("head", repo, branch=branch) as (op, branch):
             return self._head(op, branch)
 
     def contains(self, repo: str, sha: str, branch: str) -> bool:
-        with self._reading("contains", repo, sha=sha, branch=branch) as op:
-            return self._contains(op, sha.lower(), branch)
+        with self._reading("contains", repo, sha=sha, branch=branch) as (op, sha, branch):
+            return self._contains(op, sha, branch)
 
     def commit(self, repo: str, sha: str) -> Commit:
-        with self._reading("commit", repo, sha=sha) as op:
-            return self._commit(op, sha.lower())
+        with self._reading("commit", repo, sha=sha) as (op, sha):
+            return self._commit(op, sha)
 
     def tree(self, repo: str, sha: str) -> dict[str, TreeEntry]:
-        with self._reading("tree", repo, sha=sha) as op:
-            return self._tree(op, sha.lower())
+        with self._reading("tree", repo, sha=sha) as (op, sha):
+            return self._tree(op, sha)
 
     def protection(self, repo: str, branch: str) -> BranchProtection | None:
-        with self._reading("protection", repo, branch=branch) as op:
+        with self._reading("protection", repo, branch=branch) as (op, branch):
             return self._protection(op, branch)
 
     def find_pull_requests(
         self, repo: str, *, source_branch: str, target_branch: str, state: PullRequestState | None = None
     ) -> list[PullRequest]:
-        with self._reading("find_pull_requests", repo, source_branch=source_branch, target_branch=target_branch) as op:
+        given = {"source_branch": source_branch, "target_branch": target_branch}
+        with self._reading("find_pull_requests", repo, **given) as (op, source, target):
             wanted = None if state is None else checks.check_enum("state", state, PullRequestState)
-            return self._find_pull_requests(op, source_branch, target_branch, wanted)
+            return self._find_pull_requests(op, source, target, wanted)
 
     def get_pull_request(self, repo: str, number: int) -> PullRequest:
-        with self._reading("get_pull_request", repo) as op:
+        with self._reading("get_pull_request", repo) as (op,):
             return self._get_pull_request(op, checks.check_int("number", number, least=1))
 
     # The rest of a provider
@@ -202,6 +203,8 @@ class Provider(InspectableProvider):
             InvalidRequestError: this host does not accept the path or an argument.
             UnsupportedOptionError: the host cannot honour an option.
         """
+        if not issubclass(type(asked), Mutation):
+            checks.refuse("asked", f"must be a mutation, not {type(asked).__name__}")
         self._check_path(repo)
         self._check(repo, asked)
         for option in asked.options():
@@ -242,15 +245,21 @@ class Provider(InspectableProvider):
             return result
 
     @contextmanager
-    def _reading(self, name: str, repo: str, **given: str) -> Iterator[Any]:
-        """Run a read of HostState. ``given`` has its arguments besides the path: a sha or branch names."""
+    def _reading(self, name: str, repo: str, **given: str) -> Iterator[tuple[Any, ...]]:
+        """Run a read of HostState. ``given`` has its arguments besides the path: a sha or branch names.
+
+        Yields:
+            The operation, and each argument as its check returns it.
+        """
         with self._operation(name, repo) as op:
             with op.arguments():
                 self._check_path(repo)
-                for argument, value in given.items():
+                values = [
                     (checks.check_sha if argument == "sha" else checks.check_branch)(argument, value)
+                    for argument, value in given.items()
+                ]
             with op.before("read"):
-                yield op
+                yield op, *values
 
     @abstractmethod
     def _operation(self, name: str, repo: str, *, mutation: bool = False) -> AbstractContextManager[Any]:

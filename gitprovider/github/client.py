@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ import urllib3
 
 from gitprovider._core.urls import is_loopback, parse_api_server
 from gitprovider._remote.response import BodyError, Request, Response, StatusError
-from gitprovider.checks import check_int, refuse
+from gitprovider.checks import check_int, check_verify, refuse
 from gitprovider.options import Host
 from gitprovider.redact import Redactor, printable, redact
 
@@ -113,11 +112,7 @@ class Settings:
             InvalidRequestError: a setting is wrong.
         """
         check_int("timeout", timeout, least=1, most=3600)
-        if not isinstance(verify, bool | str):
-            refuse("verify", f"must be True, False or the path of a CA bundle, not {type(verify).__name__}")
-        if isinstance(verify, str) and not os.path.exists(verify):
-            refuse("verify", "is the path of a CA bundle that does not exist")
-        return cls(url=_api_url(base_url, allow_http), timeout=timeout, verify=verify)
+        return cls(url=_api_url(base_url, allow_http), timeout=timeout, verify=check_verify(verify))
 
     @property
     def host(self) -> Host:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from dataclasses import dataclass
 from functools import cache
 from http.cookiejar import DefaultCookiePolicy
@@ -21,7 +20,7 @@ import requests
 
 from gitprovider._core.urls import origin, parse_api_server
 from gitprovider._remote.response import BodyError, ForeignOriginError, Request, Response, StatusError
-from gitprovider.checks import check_bool, check_seconds, refuse
+from gitprovider.checks import check_bool, check_seconds, check_verify
 from gitprovider.gitlab.auth import Credential
 from gitprovider.gitlab.endpoints import GRAPHQL
 from gitprovider.options import Host
@@ -147,15 +146,11 @@ class Settings:
         Raises:
             InvalidRequestError: one of them is wrong.
         """
-        if not isinstance(verify, bool | str):
-            refuse("verify", f"must be True, False or the path of a CA bundle, not {type(verify).__name__}")
-        if isinstance(verify, str) and not os.path.exists(verify):
-            refuse("verify", "names a CA bundle that does not exist")
         return cls(
             # python-gitlab appends the API's path to the host's own.
             url=parse_api_server("url", url, allow_http=allow_http).url.removesuffix("/api/v4"),
             timeout=check_seconds("timeout", timeout, zero=False),
-            verify=verify,
+            verify=check_verify(verify),
             obey_rate_limit=check_bool("obey_rate_limit", obey_rate_limit),
         )
 

@@ -48,7 +48,8 @@ def at(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Host]:
 
 def _git(at: Host, *args: bytes, **options: Any) -> str:
     place = os.fsencode(at.forge.repo(REPO).git_dir)
-    return subprocess.run([b"git", b"-C", place, *args], capture_output=True, check=True, **options).stdout.decode()
+    told: bytes = subprocess.run([b"git", b"-C", place, *args], capture_output=True, check=True, **options).stdout
+    return told.decode()
 
 
 def _set(at: Host, statement: str, *values: object) -> None:
