@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
@@ -155,36 +155,34 @@ class Provider(InspectableProvider):
     # HostState
 
     def head(self, repo: str, branch: str) -> str:
-        with self._reading("head", repo, branch=branch) as (op, branch):
-            return self._head(op, branch)
+        return self._read("head", repo, self._head, branch=branch)
 
     def contains(self, repo: str, sha: str, branch: str) -> bool:
-        with self._reading("contains", repo, sha=sha, branch=branch) as (op, sha, branch):
-            return self._contains(op, sha, branch)
+        return self._read("contains", repo, self._contains, sha=sha, branch=branch)
 
     def commit(self, repo: str, sha: str) -> Commit:
-        with self._reading("commit", repo, sha=sha) as (op, sha):
-            return self._commit(op, sha)
+        return self._read("commit", repo, self._commit, sha=sha)
 
     def tree(self, repo: str, sha: str) -> dict[str, TreeEntry]:
-        with self._reading("tree", repo, sha=sha) as (op, sha):
-            return self._tree(op, sha)
+        return self._read("tree", repo, self._tree, sha=sha)
 
     def protection(self, repo: str, branch: str) -> BranchProtection | None:
-        with self._reading("protection", repo, branch=branch) as (op, branch):
-            return self._protection(op, branch)
+        return self._read("protection", repo, self._protection, branch=branch)
 
     def find_pull_requests(
         self, repo: str, *, source_branch: str, target_branch: str, state: PullRequestState | None = None
     ) -> list[PullRequest]:
-        given = {"source_branch": source_branch, "target_branch": target_branch}
-        with self._reading("find_pull_requests", repo, **given) as (op, source, target):
+        def read(op: Any, source: str, target: str) -> list[PullRequest]:
             wanted = None if state is None else checks.check_enum("state", state, PullRequestState)
             return self._find_pull_requests(op, source, target, wanted)
 
+        return self._read("find_pull_requests", repo, read, source_branch=source_branch, target_branch=target_branch)
+
     def get_pull_request(self, repo: str, number: int) -> PullRequest:
-        with self._reading("get_pull_request", repo) as (op,):
+        def read(op: Any) -> PullRequest:
             return self._get_pull_request(op, checks.check_int("number", number, least=1))
+
+        return self._read("get_pull_request", repo, read)
 
     # The rest of a provider
 
@@ -244,12 +242,13 @@ class Provider(InspectableProvider):
             result: _T = getattr(self, f"_{operation}")(op, asked)
             return result
 
-    @contextmanager
-    def _reading(self, name: str, repo: str, **given: str) -> Iterator[tuple[Any, ...]]:
+    def _read(self, name: str, repo: str, read: Callable[..., _T], **given: str) -> _T:
         """Run a read of HostState. ``given`` has its arguments besides the path: a sha or branch names.
 
-        Yields:
-            The operation, and each argument as its check returns it.
+        ``read`` gets the operation, and each argument as its check returns it.
+
+        This is not a context manager. The frame of one around the operation would still run when the operation clears
+        the frames of an error, and its locals lead to the SDK's.
         """
         with self._operation(name, repo) as op:
             with op.arguments():
@@ -259,7 +258,7 @@ class Provider(InspectableProvider):
                     for argument, value in given.items()
                 ]
             with op.before("read"):
-                yield op, *values
+                return read(op, *values)
 
     @abstractmethod
     def _operation(self, name: str, repo: str, *, mutation: bool = False) -> AbstractContextManager[Any]:

@@ -28,7 +28,7 @@ from gitprovider import (
 from gitprovider.contract import GitProviderContract, HostState
 from gitprovider.local import LocalProvider
 from gitprovider.retry import RetryOptions
-from tests.support.hostile import HOSTILE
+from tests.support.hostile_values import HOSTILE
 
 SHA = "a" * 40
 # A good value for each argument. A value of another kind has its own in GOOD_FOR.
