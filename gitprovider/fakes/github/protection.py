@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from gitprovider._core.wildcards import matches
 from gitprovider.fakes.github.bodies import Bodies, Body, is_private, setting
 from gitprovider.fakes.github.call import Call
 from gitprovider.fakes.github.responses import Refusal, not_supplied, reply, typed
 from gitprovider.fakes.http import Response
 from gitprovider.local.database import Rule
-from gitprovider.local.protection import matches
 from gitprovider.models import BranchProtection
 
 # The keys of a rule's settings: the complete request, and whether commits must be signed, which no request can set.
