@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import stat
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+from gitprovider._core.directory import read_directory as read_directory
 from gitprovider._core.json import envelope, plain
-from gitprovider.checks import check_bool, check_branch, check_pull_request_branch, check_seconds, check_text, refuse
+from gitprovider.checks import (
+    check_bool,
+    check_branch,
+    check_callable,
+    check_items,
+    check_pull_request_branch,
+    check_repo_path,
+    check_seconds,
+    check_text,
+    refuse,
+)
 from gitprovider.contract import InspectableProvider, optional
 from gitprovider.ensure import (
     Ensured,
@@ -42,7 +51,6 @@ from gitprovider.errors import (
 )
 from gitprovider.errors import Step as Done
 from gitprovider.models import (
-    MAX_CALL_BYTES,
     Author,
     Branch,
     BranchProtection,
@@ -63,11 +71,12 @@ from gitprovider.mutations import (
     OpenPullRequest,
     ProtectBranch,
 )
+from gitprovider.redact import readable
 from gitprovider.resolve import Verdict, resolve
 from gitprovider.retry import PollDeadline
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    import os
 
 _T = TypeVar("_T")
 
@@ -122,6 +131,9 @@ class StepReport:
     value: Any = None
     error: GitProviderError | None = None
     attempts: int = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "detail", readable(self.detail))
 
     def to_json(self) -> dict[str, Any]:
         """Return the attributes as plain JSON values. The error is an object of its own attributes."""
@@ -194,54 +206,6 @@ class BootstrapReport:
         }
 
 
-def read_directory(source: str | os.PathLike[str]) -> list[PutFile]:
-    """Read every file below ``source`` with its executable bit, sorted by path.
-
-    ``.git`` and empty directories are left out.
-
-    Raises:
-        InvalidRequestError: ``source`` is not a directory, cannot be read, or is larger than one commit may be. Or it
-            contains no file, or anything that is not a regular file, such as a symbolic link.
-    """
-    from pathlib import Path  # not at the top: it is slow to import
-
-    if not isinstance(source, str | os.PathLike):
-        refuse("source", f"must be a path, not {type(source).__name__}")
-    root = Path(check_text("source", os.fspath(source), empty=False))
-    if not root.is_dir():
-        refuse("source", f"{str(root)!r} is not a directory")
-    files: list[PutFile] = []
-    size = 0
-    for full in _walk(root):
-        path = full.relative_to(root).as_posix()
-        mode = full.lstat().st_mode
-        if stat.S_ISLNK(mode):
-            refuse("source", f"contains the symbolic link {path!r}; replace it with a file or remove it")
-        if not stat.S_ISREG(mode):
-            refuse("source", f"contains {path!r}, which is not a regular file")
-        data = PutFile(path=path, content=full).data()
-        size += len(data)
-        if size > MAX_CALL_BYTES:
-            refuse("source", f"is larger than {MAX_CALL_BYTES:,} bytes, the limit of one commit")
-        files.append(PutFile(path=path, content=data, executable=bool(mode & stat.S_IXUSR)))
-    if not files:
-        refuse("source", f"{str(root)!r} contains no file")
-    return sorted(files, key=lambda file: file.path)
-
-
-def _walk(root: Path) -> Iterator[Path]:
-    """Yield everything below ``root`` that is not a directory. A link to a directory is yielded as a link."""
-    from pathlib import Path
-
-    def unreadable(exc: OSError) -> NoReturn:
-        refuse("source", f"cannot be read: {exc.filename!r}: {exc.strerror}")
-
-    for folder, folders, names in os.walk(root, onerror=unreadable):
-        links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
-        folders[:] = [name for name in folders if name != ".git" and name not in links]
-        yield from (Path(folder, name) for name in (*names, *links) if name != ".git")
-
-
 def bootstrap(
     provider: InspectableProvider,
     repo: str,
@@ -283,8 +247,7 @@ def bootstrap(
     the host, and the request is not sent again.
 
     Args:
-        source: a directory. Files are read once, with their executable bit. Symbolic links are refused, ``.git`` is
-            left out.
+        source: a directory. It is read once, as ``read_directory`` does.
         description, visibility: of the repository, as for ``ensure_repo``.
         message, author: of the commit.
         develop: the name of the second branch; None creates none.
@@ -307,17 +270,21 @@ def bootstrap(
         InvalidRequestError: an argument is wrong, or ``source`` cannot be used. It is raised before any request.
         UnsupportedOptionError: the host cannot honour an option. It is raised before any request.
     """
+    repo = check_repo_path(repo)
     created = CreateRepo(description=description, visibility=visibility)
     protected = ProtectBranch(branch=_UNMADE_NAME, rules=rules)
-    check_text("change_title", change_title, empty=False, limit=255)
+    change_title = check_text("change_title", change_title, empty=False, limit=255)
     if develop is not None:
-        check_branch("develop", develop)
-    check_pull_request_branch("change_branch", change_branch)
+        develop = check_branch("develop", develop)
+    change_branch = check_pull_request_branch("change_branch", change_branch)
     if change_branch == develop:
         refuse("change_branch", f"is {change_branch!r}, the name of the develop branch")
     check_bool("pull_request", pull_request)
     check_bool("plan", plan)
-    check_seconds("within", within)
+    within = check_seconds("within", within)
+    for argument, function in (("on_step", on_step), ("sleep", sleep), ("clock", clock), ("now", now)):
+        if function is not None:
+            check_callable(argument, function)
     files = read_directory(source)
     paths = {file.path for file in files}
     if change is not None:
@@ -343,7 +310,7 @@ def bootstrap(
     try:
         made = run.repository(created)
         main = _UNMADE if made is None else made.default_branch
-        run.files("commit_files", main, files, message, author)
+        run.files("commit_files", main, files, committed.message, author)
         if develop is not None:
             run.branch("create_branch", develop, main)
         if pull_request:
@@ -357,13 +324,14 @@ def bootstrap(
 
 def _read_change(change: Any) -> list[PutFile]:
     """Check the files of the pull request and read them once."""
-    if isinstance(change, str | bytes) or not isinstance(change, Sequence) or not change:
-        refuse("change", "must be a sequence of at least one PutFile")
-    changes = CommitFiles(branch=_UNMADE_NAME, changes=change, message="-").changes
-    read = [file for file in changes if isinstance(file, PutFile)]
-    if len(read) < len(change):
-        refuse("change", "must contain only PutFile")
-    return read
+    files = check_items("change", change, "PutFile")
+    if not files or not all(isinstance(file, PutFile) for file in files):
+        refuse("change", "must be at least one PutFile, and nothing else")
+    return [
+        file
+        for file in CommitFiles(branch=_UNMADE_NAME, changes=files, message="-").changes
+        if isinstance(file, PutFile)
+    ]
 
 
 def _change_text(main: str, develop: str | None) -> str:

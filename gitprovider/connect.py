@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitprovider._core.provider import Provider
 from gitprovider._core.urls import RepoUrl, Server, parse_repo_url, parse_server
-from gitprovider.checks import check_repo_path, check_text, refuse
+from gitprovider.checks import check_path, check_repo_path, check_text, guarded, refuse
 from gitprovider.errors import AuthenticationError, InvalidRequestError, NotFoundError
 from gitprovider.limits import Limits
 from gitprovider.retry import RetryOptions
@@ -176,14 +176,15 @@ def _connect(
     environ: Mapping[str, str] | None,
     given: Mapping[str, Any],
 ) -> Provider:
-    host = _HOSTS.get(check_text("name", name))
+    name = check_text("name", name)
+    host = _HOSTS.get(name)
     if host is None:
         refuse("name", f"is {name!r}; allowed are {', '.join(PROVIDERS)}")
     options = {option: value for option, value in given.items() if value is not None}
     for option in options:
         if option not in host.options:
             refuse(option, f"is an option that {name} does not have")
-    env = os.environ if environ is None else environ
+    env = os.environ if environ is None else _mapping("environ", environ)
     if name == "local":
         for argument, value in (("url", url), ("token", token)):
             if value is not None:
@@ -205,7 +206,9 @@ def _connect_repo(
     if place.scheme == "file":
         root, path = _forge_of(place.path)
         return connect("local", root=root, timeout=given["timeout"], on_event=given["on_event"]), path
-    name, server, token, path = _recognised(place, hosts, os.environ if environ is None else environ)
+    name, server, token, path = _recognised(
+        place, hosts, os.environ if environ is None else _mapping("environ", environ)
+    )
     return _remote(name, server, token, {option: value for option, value in given.items() if value is not None}), path
 
 
@@ -228,10 +231,9 @@ def _recognised(place: RepoUrl, hosts: Mapping[str, str], env: Mapping[str, str]
 def _known_hosts(hosts: Mapping[str, str], env: Mapping[str, str]) -> Iterator[tuple[str, Server]]:
     """Yield every known host, those with the longest base path first. A host below a path comes before its parent."""
     known = []
-    if not isinstance(hosts, Mapping):
-        refuse("hosts", f"must be a mapping, not {type(hosts).__name__}")
-    for written, name in hosts.items():
-        if check_text("hosts", name) not in ("github", "gitlab"):
+    for written, given in _mapping("hosts", hosts).items():
+        name = check_text("hosts", given)
+        if name not in ("github", "gitlab"):
             refuse("hosts", f"says that a host is {name!r}; allowed are github, gitlab")
         known.append((name, parse_server("hosts", written)))
     for name in ("github", "gitlab"):
@@ -240,6 +242,16 @@ def _known_hosts(hosts: Mapping[str, str], env: Mapping[str, str]) -> Iterator[t
             known.append((name, parse_server(host.variable, env[host.variable])))
         known.append((name, parse_server("url", host.public)))
     return iter(sorted(known, key=lambda one: -len(one[1].base)))
+
+
+def _mapping(argument: str, value: Any) -> dict[Any, Any]:
+    """Check a mapping, and return a copy that has what it had when it was given."""
+    copied: dict[Any, Any] = {}
+    with guarded(argument):
+        if not isinstance(value, Mapping):
+            refuse(argument, f"must be a mapping, not {type(value).__name__}")
+        copied.update((key, value[key]) for key in value)
+    return copied
 
 
 def _server(host: _Host, url: str | None, env: Mapping[str, str]) -> Server:
@@ -311,9 +323,7 @@ def _root(root: str | os.PathLike[str] | None, env: Mapping[str, str]) -> str:
     value = root if root is not None else env.get("GITPROVIDER_ROOT") or None
     if value is None:
         refuse("root", "is missing: give the folder of the local forge, or set GITPROVIDER_ROOT")
-    if not isinstance(value, str | os.PathLike):
-        refuse("root", f"must be a path, not {type(value).__name__}")
-    return check_text("root", os.fspath(value), empty=False)
+    return check_path("root", value)
 
 
 def _forge_of(directory: str) -> tuple[Path, str]:

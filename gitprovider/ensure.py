@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
 from gitprovider._core.edits import holds
-from gitprovider.checks import check_repo_path, refuse
+from gitprovider.checks import check_repo_path, guarded, refuse
 from gitprovider.contract import InspectableProvider, optional
 from gitprovider.errors import (
     AlreadyExistsError,
@@ -106,6 +106,7 @@ def ensure_repo(
         RepoMovedError: the path redirects to a renamed repository.
         GitProviderError: any error of ``get_repo`` or ``create_repo``.
     """
+    repo = check_repo_path(repo)
     asked = CreateRepo(description=description, visibility=visibility, auto_init=auto_init)
     _settle(provider, repo, asked, after, settling)
     return _ensure(provider, repo, asked, lambda: matching_repo(provider, repo, asked))
@@ -153,6 +154,7 @@ def ensure_branch(
         NotFoundError: no such repository or source.
         GitProviderError: any error of ``create_branch``.
     """
+    repo = check_repo_path(repo)
     asked = CreateBranch(name=name, source=source)
     earlier = _settle(provider, repo, asked, after, settling)
     if earlier is not None and earlier.verdict is Verdict.APPLIED:
@@ -203,6 +205,7 @@ def ensure_protection(
         ConflictError: the current protection cannot be read.
         GitProviderError: any error of ``protect_branch``.
     """
+    repo = check_repo_path(repo)
     asked = ProtectBranch(branch=branch, rules=rules)
     _settle(provider, repo, asked, after, settling)
     return _ensure(provider, repo, asked, lambda: matching_protection(provider, repo, branch, rules))
@@ -251,6 +254,7 @@ def ensure_files(
         GitProviderError: any error of ``commit_files``.
     """
     # The files are read into memory once: the content that is compared must be the content that is sent.
+    repo = check_repo_path(repo)
     asked = CommitFiles(branch=branch, changes=changes, message=message, author=author)
     _settle(provider, repo, asked, after, settling)
     head, missing = missing_files(provider, repo, branch, asked.changes)
@@ -299,6 +303,7 @@ def ensure_pull_request(
         ConflictError: a pull request is open with another title or another draft state; or there is nothing to merge.
         GitProviderError: any error of ``open_pull_request``.
     """
+    repo = check_repo_path(repo)
     asked = OpenPullRequest(
         source_branch=source_branch,
         target_branch=target_branch,
@@ -362,6 +367,7 @@ def ensure_merged(
         NotMergeableError: the pull request is closed (CLOSED), or ``merge_pull_request`` raised it.
         GitProviderError: any other error of ``merge_pull_request``.
     """
+    repo = check_repo_path(repo)
     asked = MergePullRequest(
         number=number,
         method=method,
@@ -454,6 +460,7 @@ def ensure_change(
         ConflictError: a pull request with another title is open between the branches.
         GitProviderError: any error of the four ``ensure_`` functions.
     """
+    repo = check_repo_path(repo)
     committed = CommitFiles(
         branch=source_branch, changes=changes, message=title if message is None else message, author=author
     )
@@ -466,8 +473,11 @@ def ensure_change(
             number=1, method=method, delete_source_branch=delete_source_branch, timeout=timeout
         )  # the number is not known yet, and no check depends on it
         steps.append(merge)
+    source_branch, target_branch, title = asked.source_branch, asked.target_branch, asked.title
+    description = asked.description
     for step in steps:
         check_supported(provider, repo, step)
+    _check_evidence(after)
     if after is not None and getattr(after, "intent", after) is not None:
         resolve(provider, after, wait=True, sleep=settling.sleep, now=settling.now)
 
@@ -490,7 +500,12 @@ def ensure_change(
         changed = ensure_branch(provider, repo, source_branch, source=target_branch).changed
     commit = ensure_files(provider, repo, source_branch, committed.changes, message=committed.message, author=author)
     pull = ensure_pull_request(
-        provider, repo, source_branch=source_branch, target_branch=target_branch, title=title, description=description
+        provider,
+        repo,
+        source_branch=source_branch,
+        target_branch=target_branch,
+        title=title,
+        description=description,
     )
     merged = finish(pull.value.number)
     changed = changed or commit.changed or pull.changed or merged
@@ -554,6 +569,7 @@ def _settle(
     Returns None if there is no earlier attempt, or if it sent nothing.
     """
     check_supported(provider, repo, asked)
+    _check_evidence(after)
     if after is None:
         return None
     intent = after.intent if isinstance(after, GitProviderError) else after
@@ -566,6 +582,12 @@ def _settle(
         if recorded is not None and recorded != value:  # None: the call was refused before it was recorded
             refuse("after", f"is from another call: its {name} is {recorded!r}, not {value!r}")
     return resolve(provider, after, wait=True, sleep=settling.sleep, now=settling.now)
+
+
+@guarded("after")
+def _check_evidence(after: Any) -> None:
+    if after is not None and not isinstance(after, GitProviderError | Intent):
+        refuse("after", f"must be an error, an intent or None, not {type(after).__name__}")
 
 
 def _contradict(provider: InspectableProvider, repo: str, problem: str) -> NoReturn:

@@ -81,13 +81,16 @@ class Intent:
         Raises:
             ValueError: a field is missing, unknown or of another type.
         """
-        if not isinstance(record, Mapping) or not all(isinstance(name, str) for name in record):
+        try:
+            values = _plain(record)
+        except Exception as exc:  # the record may be any object, and fail however it likes
+            raise ValueError(f"not an intent: it is not plain JSON: {type(exc).__name__}") from None
+        if type(values) is not dict:
             raise ValueError("not an intent: it must be a JSON object")
-        if unknown := sorted(set(record) - {f.name for f in fields(cls)}):
+        if unknown := sorted(set(values) - {f.name for f in fields(cls)}):
             raise ValueError(f"not an intent: unknown field {unknown[0][:80]!r}")
-        if missing := [k for k in ("operation", "provider", "repo") if not isinstance(record.get(k), str)]:
+        if missing := [k for k in ("operation", "provider", "repo") if not isinstance(values.get(k), str)]:
             raise ValueError(f"not an intent: {missing[0]!r} must be a string")
-        values = dict(record)
         for name, (kind, is_kind) in _KINDS.items():
             if values.get(name) is not None and not is_kind(values[name]):
                 raise ValueError(f"not an intent: {name!r} must be {kind}")
@@ -102,6 +105,31 @@ class Intent:
         return cls(**values)
 
 
+def _plain(value: Any, depth: int = 0) -> Any:
+    """Return a copy of a record in exactly the types of JSON: a subclass may have methods of its own.
+
+    Raises:
+        TypeError: a part is of another type.
+        RecursionError: it is nested more deeply than any record is.
+    """
+    if depth > _MAX_DEPTH:
+        raise RecursionError
+    kind = type(value)
+    if value is None or kind in (bool, int, float, str):
+        return value
+    if issubclass(kind, str):
+        return str.__str__(value)
+    if issubclass(kind, int):
+        return int.__int__(value)
+    if issubclass(kind, list | tuple):
+        return [_plain(item, depth + 1) for item in kind.__iter__(value)]
+    if issubclass(kind, Mapping):
+        items = {_plain(key): _plain(item, depth + 1) for key, item in dict(value).items()}
+        if all(type(key) is str for key in items):
+            return items
+    raise TypeError
+
+
 def _time(name: str, text: str) -> datetime:
     try:
         time = datetime.fromisoformat(text)
@@ -112,6 +140,10 @@ def _time(name: str, text: str) -> datetime:
     except (ValueError, OverflowError) as exc:
         raise ValueError(f"not an intent: {name!r}: {str(exc)[:200]}") from None
     return time
+
+
+# A record, its rules, and the list of a rule's names.
+_MAX_DEPTH = 3
 
 
 def _is_str(value: object) -> bool:

@@ -7,14 +7,13 @@ datetimes.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
 from gitprovider import checks
-from gitprovider.checks import refuse
+from gitprovider.checks import guarded, keep, refuse
 
 
 class Visibility(StrEnum):
@@ -50,7 +49,10 @@ def _utc(argument: str, value: Any) -> datetime | None:
         return None
     if not isinstance(value, datetime) or value.tzinfo is None:
         refuse(argument, "must be a datetime with a time zone, or None")
-    return value.astimezone(UTC)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        refuse(argument, "is at the end of the calendar")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,20 +82,26 @@ class Repo:
     ssh_url: str | None = None
     created_at: datetime | None = None
 
+    @guarded("arguments")
     def __post_init__(self) -> None:
-        checks.check_repo_path(self.path, "path")
-        for name in ("provider", "id", "default_branch"):
-            checks.check_text(name, getattr(self, name), empty=False)
-        object.__setattr__(self, "visibility", checks.check_enum("visibility", self.visibility, Visibility))
+        for name in ("provider", "path", "id", "default_branch"):
+            keep(self, **{name: checks.check_host_text(name, getattr(self, name))})
+        if "/" not in self.path:
+            refuse("path", "needs a namespace and a name, such as acme/widgets")
         checks.check_bool("archived", self.archived)
-        object.__setattr__(self, "created_at", _utc("created_at", self.created_at))
+        keep(
+            self,
+            visibility=checks.check_enum("visibility", self.visibility, Visibility),
+            created_at=_utc("created_at", self.created_at),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
-    """A branch and its head.
+    r"""A branch and its head.
 
     Attributes:
+        name: as the host has it, also if no caller may give such a name. What is not UTF-8 is escaped (``\xff``).
         protected: whether any protection applies; None if the host's response does not say.
     """
 
@@ -101,9 +109,11 @@ class Branch:
     sha: str
     protected: bool | None = None
 
+    @guarded("arguments")
     def __post_init__(self) -> None:
-        checks.check_text("name", self.name, empty=False)
-        object.__setattr__(self, "sha", checks.check_sha("sha", self.sha))
+        keep(self, name=checks.check_host_text("name", self.name), sha=checks.check_sha("sha", self.sha))
+        if self.protected is not None:
+            checks.check_bool("protected", self.protected)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,15 +132,24 @@ class PutFile:
     content: bytes | str | os.PathLike[str]
     executable: bool | None = None
 
+    @guarded("arguments")
     def __post_init__(self) -> None:
-        checks.check_file_path("path", self.path)
-        if isinstance(self.content, bytearray | memoryview):
-            object.__setattr__(self, "content", bytes(self.content))
-        if not isinstance(self.content, bytes | str | os.PathLike):
-            refuse("content", f"must be bytes, str or a path, not {type(self.content).__name__}")
+        content: Any = self.content
+        match content:
+            case str():
+                content = str.__str__(content)
+            case bytes():
+                content = bytes.__getitem__(content, slice(None))
+            case bytearray() | memoryview():
+                content = bytes(content)
+            case os.PathLike():
+                pass
+            case _:
+                refuse("content", f"must be bytes, str or a path, not {type(content).__name__}")
+        keep(self, path=checks.check_file_path("path", self.path), content=content)
         if self.executable is not None:
             checks.check_bool("executable", self.executable)
-        if isinstance(self.content, bytes | str) and len(self.data()) > MAX_FILE_BYTES:
+        if isinstance(content, bytes | str) and len(self.data()) > MAX_FILE_BYTES:
             refuse("content", f"of {self.path!r} is larger than {MAX_FILE_BYTES:,} bytes")
 
     def data(self) -> bytes:
@@ -146,11 +165,13 @@ class PutFile:
                 return self.content.encode()
             except UnicodeEncodeError:
                 refuse("content", f"of {self.path!r} contains a lone surrogate, which UTF-8 cannot encode")
-        try:
-            with open(self.content, "rb") as file:
-                data = file.read(MAX_FILE_BYTES + 1)
-        except OSError as exc:
-            refuse("content", f"of {self.path!r} cannot be read: {exc.strerror or type(exc).__name__}")
+        with guarded("content"):
+            place = os.fspath(self.content)  # open() would take a path that is also a number for a descriptor
+            try:
+                with open(place, "rb") as file:
+                    data = file.read(MAX_FILE_BYTES + 1)
+            except OSError as exc:
+                refuse("content", f"of {self.path!r} cannot be read: {exc.strerror or type(exc).__name__}")
         if len(data) > MAX_FILE_BYTES:
             refuse("content", f"of {self.path!r} is larger than {MAX_FILE_BYTES:,} bytes")
         return data
@@ -162,8 +183,9 @@ class DeleteFile:
 
     path: str
 
+    @guarded("arguments")
     def __post_init__(self) -> None:
-        checks.check_file_path("path", self.path)
+        keep(self, path=checks.check_file_path("path", self.path))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,9 +195,9 @@ class MoveFile:
     path: str
     to: str
 
+    @guarded("arguments")
     def __post_init__(self) -> None:
-        checks.check_file_path("path", self.path)
-        checks.check_file_path("to", self.to)
+        keep(self, path=checks.check_file_path("path", self.path), to=checks.check_file_path("to", self.to))
         if self.path == self.to:
             refuse("to", f"is {self.to!r}, the same as path")
         if self.to.startswith(f"{self.path}/"):
@@ -192,10 +214,12 @@ class Author:
     name: str
     email: str
 
+    @guarded("arguments")
     def __post_init__(self) -> None:
         for argument, value in (("name", self.name), ("email", self.email)):
-            checks.check_text(argument, value, empty=False, limit=200)
-            if set(value) & set("<>"):
+            text = checks.check_text(argument, value, empty=False, limit=200)
+            keep(self, **{argument: text})
+            if set(text) & set("<>"):
                 refuse(argument, "must not contain < or >: Git delimits the address with them")
 
 
@@ -214,10 +238,11 @@ class Commit:
     message: str
     web_url: str | None = None
 
+    @guarded("arguments")
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sha", checks.check_sha("sha", self.sha))
+        keep(self, sha=checks.check_sha("sha", self.sha))
         if self.parent is not None:
-            object.__setattr__(self, "parent", checks.check_sha("parent", self.parent))
+            keep(self, parent=checks.check_sha("parent", self.parent))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,14 +271,14 @@ class BranchProtection:
     block_force_push: bool = True
     block_deletion: bool = False
 
+    @guarded("arguments")
     def __post_init__(self) -> None:
-        checks.check_int("required_approvals", self.required_approvals, least=0, most=6)
-        names: Any = self.required_checks
-        if isinstance(names, str | bytes) or not isinstance(names, Iterable):
-            refuse("required_checks", "must be a tuple of names")
-        for name in self.required_checks:
-            checks.check_text("required_checks", name, empty=False, limit=255)
-        object.__setattr__(self, "required_checks", tuple(sorted(set(self.required_checks))))
+        names = checks.check_items("required_checks", self.required_checks, "names")
+        keep(
+            self,
+            required_approvals=checks.check_int("required_approvals", self.required_approvals, least=0, most=6),
+            required_checks=tuple(sorted({checks.check_host_text("required_checks", name) for name in names})),
+        )
         for field in fields(self):
             if field.name not in ("required_approvals", "required_checks"):
                 checks.check_bool(field.name, getattr(self, field.name))
@@ -315,13 +340,18 @@ class PullRequest:
     created_at: datetime | None = None
     merge_commit_sha: str | None = None
 
+    @guarded("arguments")
     def __post_init__(self) -> None:
-        checks.check_int("number", self.number, least=1)
-        object.__setattr__(self, "state", checks.check_enum("state", self.state, PullRequestState))
+        checks.check_bool("draft", self.draft)
         for name in ("head_sha", "merge_commit_sha"):
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, checks.check_sha(name, getattr(self, name)))
-        object.__setattr__(self, "created_at", _utc("created_at", self.created_at))
+                keep(self, **{name: checks.check_sha(name, getattr(self, name))})
+        keep(
+            self,
+            number=checks.check_int("number", self.number, least=1),
+            state=checks.check_enum("state", self.state, PullRequestState),
+            created_at=_utc("created_at", self.created_at),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,5 +366,7 @@ class MergeResult:
     sha: str
     already_merged: bool = False
 
+    @guarded("arguments")
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sha", checks.check_sha("sha", self.sha))
+        keep(self, sha=checks.check_sha("sha", self.sha))
+        checks.check_bool("already_merged", self.already_merged)

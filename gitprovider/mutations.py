@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from gitprovider import checks
-from gitprovider.checks import refuse
+from gitprovider.checks import guarded, keep, refuse
 from gitprovider.contract import GitProviderContract
 from gitprovider.models import (
     MAX_CALL_BYTES,
@@ -34,6 +34,8 @@ from gitprovider.models import (
 )
 
 _T = TypeVar("_T")
+# More files than any repository that can be written by one request. Only an iterable without end has more.
+_MAX_CHANGES = 100_000
 
 
 class Mutation(ABC, Generic[_T]):
@@ -90,10 +92,14 @@ class CreateRepo(Mutation[Repo]):
     visibility: Visibility = Visibility.PRIVATE
     auto_init: bool = False
 
+    @guarded("arguments")
     def __post_init__(self) -> None:
-        checks.check_text("description", self.description)
         checks.check_bool("auto_init", self.auto_init)
-        _set(self, visibility=checks.check_enum("visibility", self.visibility, Visibility))
+        keep(
+            self,
+            description=checks.check_text("description", self.description),
+            visibility=checks.check_enum("visibility", self.visibility, Visibility),
+        )
 
     def record(self) -> dict[str, Any]:
         """Return all three arguments."""
@@ -110,9 +116,9 @@ class CreateBranch(Mutation[Branch]):
     name: str
     source: str
 
+    @guarded("arguments")
     def __post_init__(self) -> None:
-        checks.check_branch("name", self.name)
-        _set(self, source=checks.check_source("source", self.source))
+        keep(self, name=checks.check_branch("name", self.name), source=checks.check_source("source", self.source))
 
     @property
     def source_sha(self) -> str | None:
@@ -135,10 +141,13 @@ class ProtectBranch(Mutation[BranchProtection]):
     branch: str
     rules: BranchProtection = BranchProtection()  # noqa: RUF009 - a frozen value
 
+    @guarded("arguments")
     def __post_init__(self) -> None:
-        checks.check_branch("branch", self.branch)
+        keep(self, branch=checks.check_branch("branch", self.branch))
         if not isinstance(self.rules, BranchProtection):
             refuse("rules", f"must be a BranchProtection, not {type(self.rules).__name__}")
+        for name in self.rules.required_checks:
+            checks.check_text("required_checks", name, empty=False, limit=255)
 
     def _requests(self, name: str) -> bool:
         return name in self.rules.missing_from(BranchProtection.nothing())
@@ -162,12 +171,17 @@ class CommitFiles(Mutation[Commit]):
     author: Author | None = None
     expected_head: str | None = None
 
+    @guarded("arguments")
     def __post_init__(self) -> None:
-        checks.check_branch("branch", self.branch)
-        checks.check_text("message", self.message, empty=False, multiline=True)
         if self.author is not None and not isinstance(self.author, Author):
             refuse("author", f"must be an Author or None, not {type(self.author).__name__}")
-        _set(self, expected_head=_optional_sha(self.expected_head), changes=_read_changes(self.changes))
+        keep(
+            self,
+            branch=checks.check_branch("branch", self.branch),
+            message=checks.check_text("message", self.message, empty=False, multiline=True),
+            expected_head=_optional_sha(self.expected_head),
+            changes=_read_changes(self.changes),
+        )
 
     @property
     def paths(self) -> list[str]:
@@ -200,15 +214,23 @@ class OpenPullRequest(Mutation[PullRequest]):
     labels: Sequence[str] = ()
     reviewers: Sequence[str] = ()
 
+    @guarded("arguments")
     def __post_init__(self) -> None:
-        checks.check_pull_request_branch("source_branch", self.source_branch)
-        checks.check_pull_request_branch("target_branch", self.target_branch)
+        keep(
+            self,
+            source_branch=checks.check_pull_request_branch("source_branch", self.source_branch),
+            target_branch=checks.check_pull_request_branch("target_branch", self.target_branch),
+        )
         if self.source_branch == self.target_branch:
             refuse("target_branch", "is the source branch")
-        checks.check_text("title", self.title, empty=False, limit=255)
-        checks.check_text("description", self.description, multiline=True)
         checks.check_bool("draft", self.draft)
-        _set(self, labels=_names("labels", self.labels), reviewers=_names("reviewers", self.reviewers))
+        keep(
+            self,
+            title=checks.check_text("title", self.title, empty=False, limit=255),
+            description=checks.check_text("description", self.description, multiline=True),
+            labels=_names("labels", self.labels),
+            reviewers=_names("reviewers", self.reviewers),
+        )
 
     def record(self) -> dict[str, Any]:
         """Return everything except the description."""
@@ -230,16 +252,23 @@ class MergePullRequest(Mutation[MergeResult]):
     delete_source_branch: bool = False
     timeout: float = 30.0
 
+    @guarded("arguments")
     def __post_init__(self) -> None:
-        checks.check_int("number", self.number, least=1)
-        _set(self, method=checks.check_enum("method", self.method, MergeMethod))
+        keep(
+            self,
+            number=checks.check_int("number", self.number, least=1),
+            method=checks.check_enum("method", self.method, MergeMethod),
+        )
         if self.message is not None:
-            checks.check_text("message", self.message, empty=False, multiline=True)
+            keep(self, message=checks.check_text("message", self.message, empty=False, multiline=True))
             if self.method is MergeMethod.REBASE:
                 refuse("message", "cannot be used with REBASE, which makes no commit of its own")
         checks.check_bool("delete_source_branch", self.delete_source_branch)
-        checks.check_seconds("timeout", self.timeout)
-        _set(self, expected_head=_optional_sha(self.expected_head))
+        keep(
+            self,
+            timeout=checks.check_seconds("timeout", self.timeout),
+            expected_head=_optional_sha(self.expected_head),
+        )
 
     def record(self) -> dict[str, Any]:
         """Return the number, the method, the head and ``delete_source_branch``."""
@@ -266,28 +295,20 @@ def plain_rules(rules: BranchProtection) -> dict[str, Any]:
     return {k: list(v) if isinstance(v, tuple) else v for k, v in dataclasses.asdict(rules).items()}
 
 
-def _set(value: object, **normalised: Any) -> None:
-    for name, item in normalised.items():
-        object.__setattr__(value, name, item)
-
-
 def _optional_sha(value: Any) -> str | None:
     return None if value is None else checks.check_sha("expected_head", value)
 
 
 def _names(argument: str, value: Any) -> tuple[str, ...]:
-    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        refuse(argument, f"must be a sequence of names, not {type(value).__name__}")
-    return tuple(dict.fromkeys(checks.check_text(argument, name, empty=False, limit=255) for name in value))
+    names = checks.check_items(argument, value, "names")
+    return tuple(dict.fromkeys(checks.check_text(argument, name, empty=False, limit=255) for name in names))
 
 
 def _read_changes(changes: Any) -> tuple[FileChange, ...]:
     """Check the changes as a whole and return them with every file's content as bytes."""
-    if isinstance(changes, str | bytes) or not isinstance(changes, Iterable):
-        refuse("changes", "must be a sequence of PutFile, DeleteFile and MoveFile")
     read: list[FileChange] = []
     size = 0
-    for change in changes:
+    for change in checks.check_items("changes", changes, "PutFile, DeleteFile and MoveFile", limit=_MAX_CHANGES):
         if isinstance(change, PutFile):
             data = change.data()
             size += len(data)

@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 from gitprovider._core.edits import matches
 from gitprovider._core.json import plain
-from gitprovider.checks import check_bool, refuse
+from gitprovider.checks import check_bool, check_callable, check_seconds, guarded, refuse
 from gitprovider.contract import InspectableProvider, optional
 from gitprovider.errors import ConflictError, GitProviderError, NotFoundError, Outcome
 from gitprovider.intent import Intent
 from gitprovider.models import Branch, BranchProtection, Commit, MergeResult, PullRequest, PullRequestState
+from gitprovider.redact import readable
 from gitprovider.retry import PollDeadline
 
 # The host's clock and the local clock may differ by this much. An object that the host dates up to this much before the
@@ -62,6 +63,9 @@ class Resolution:
     value: Any = None
     look_again_at: datetime | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "detail", readable(self.detail))
+
     def to_json(self) -> dict[str, Any]:
         """Return the four fields as plain JSON values."""
         record: dict[str, Any] = plain(self)
@@ -98,6 +102,9 @@ def resolve(
             this credential may not see it.
     """
     check_bool("wait", wait)
+    check_callable("now", now)
+    if sleep is not None:
+        check_callable("sleep", sleep)
     outcome: Outcome | None = None
     intent: Intent | None
     if isinstance(error_or_intent, GitProviderError):
@@ -108,6 +115,11 @@ def resolve(
         intent = error_or_intent
     if not isinstance(intent, Intent):
         refuse("error_or_intent", "must be an error with the intent of a mutation, or that intent")
+    with guarded("error_or_intent"):
+        try:
+            intent = Intent.from_json(intent.to_json())  # nothing has checked an intent that somebody built by hand
+        except ValueError as exc:
+            refuse("error_or_intent", f"is {exc}")
     check = _CHECKS.get(intent.operation)
     if check is None:
         refuse("error_or_intent", f"is of {intent.operation!r}, which is not a mutation of the contract")
@@ -118,7 +130,8 @@ def resolve(
         return _not_applied("the request that changes the host was never sent")
     # Sending a body of 50 MB may take longer than the settle time, so `lost_at` comes first.
     last_seen = intent.lost_at or intent.sent_at or (now() if lost else None)
-    due = None if last_seen is None else last_seen + timedelta(seconds=provider.settle)
+    settle = check_seconds("settle", provider.settle)
+    due = None if last_seen is None else last_seen + timedelta(seconds=settle)
     polls = PollDeadline(0.0, sleep=sleep, first=1.0, longest=_MAX_INTERVAL)
     while True:
         checked_at = now()

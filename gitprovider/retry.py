@@ -178,13 +178,20 @@ class RetryOptions:
     clock: Callable[[], float] = field(default=time.monotonic, repr=False)
 
     def __post_init__(self) -> None:
-        checks.check_int("max_attempts", self.max_attempts, least=1)
-        for name in ("base_delay", "max_delay", "max_retry_after", "max_total_wait"):
-            checks.check_seconds(name, getattr(self, name))
-        if self.deadline is not None:
-            checks.check_seconds("deadline", self.deadline)
-        if self.on_excessive_retry_after not in ("raise", "cap"):
+        for name in ("base_delay", "max_delay", "max_retry_after", "max_total_wait", "deadline"):
+            if name != "deadline" or self.deadline is not None:
+                checks.keep(self, **{name: checks.check_seconds(name, getattr(self, name))})
+        for name in ("on_retry", "sleep", "random", "clock"):
+            if name not in ("on_retry", "sleep") or getattr(self, name) is not None:
+                checks.check_callable(name, getattr(self, name))
+        excessive = checks.check_text("on_excessive_retry_after", self.on_excessive_retry_after)
+        if excessive not in ("raise", "cap"):
             refuse("on_excessive_retry_after", 'must be "raise" or "cap"')
+        checks.keep(
+            self,
+            max_attempts=checks.check_int("max_attempts", self.max_attempts, least=1),
+            on_excessive_retry_after=excessive,
+        )
 
     def backoff(self, attempt: int) -> float:
         """Return the wait after attempt ``attempt``, counted from 0, with full jitter."""

@@ -24,7 +24,7 @@ from datetime import UTC, datetime
 from traceback import clear_frames
 from typing import Any, Self
 
-from gitprovider.checks import shown_repo
+from gitprovider.checks import guarded, shown_repo
 from gitprovider.errors import GitProviderError, Outcome, Step, UnexpectedResponseError
 from gitprovider.events import Hook, OperationEvent, emit
 from gitprovider.intent import Intent
@@ -132,7 +132,7 @@ class Operation:
     @contextmanager
     def arguments(self) -> Iterator[None]:
         """The step that checks the arguments, before any request."""
-        with self._translated("check arguments"):
+        with self._translated("check arguments"), guarded("arguments"):
             yield
 
     @contextmanager

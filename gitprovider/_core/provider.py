@@ -155,26 +155,26 @@ class Provider(InspectableProvider):
     # HostState
 
     def head(self, repo: str, branch: str) -> str:
-        return self._read("head", repo, lambda op: self._head(op, branch), branch=branch)
+        return self._read("head", repo, self._head, branch=branch)
 
     def contains(self, repo: str, sha: str, branch: str) -> bool:
-        return self._read("contains", repo, lambda op: self._contains(op, sha.lower(), branch), sha=sha, branch=branch)
+        return self._read("contains", repo, self._contains, sha=sha, branch=branch)
 
     def commit(self, repo: str, sha: str) -> Commit:
-        return self._read("commit", repo, lambda op: self._commit(op, sha.lower()), sha=sha)
+        return self._read("commit", repo, self._commit, sha=sha)
 
     def tree(self, repo: str, sha: str) -> dict[str, TreeEntry]:
-        return self._read("tree", repo, lambda op: self._tree(op, sha.lower()), sha=sha)
+        return self._read("tree", repo, self._tree, sha=sha)
 
     def protection(self, repo: str, branch: str) -> BranchProtection | None:
-        return self._read("protection", repo, lambda op: self._protection(op, branch), branch=branch)
+        return self._read("protection", repo, self._protection, branch=branch)
 
     def find_pull_requests(
         self, repo: str, *, source_branch: str, target_branch: str, state: PullRequestState | None = None
     ) -> list[PullRequest]:
-        def read(op: Any) -> list[PullRequest]:
+        def read(op: Any, source: str, target: str) -> list[PullRequest]:
             wanted = None if state is None else checks.check_enum("state", state, PullRequestState)
-            return self._find_pull_requests(op, source_branch, target_branch, wanted)
+            return self._find_pull_requests(op, source, target, wanted)
 
         return self._read("find_pull_requests", repo, read, source_branch=source_branch, target_branch=target_branch)
 
@@ -201,6 +201,8 @@ class Provider(InspectableProvider):
             InvalidRequestError: this host does not accept the path or an argument.
             UnsupportedOptionError: the host cannot honour an option.
         """
+        if not issubclass(type(asked), Mutation):
+            checks.refuse("asked", f"must be a mutation, not {type(asked).__name__}")
         self._check_path(repo)
         self._check(repo, asked)
         for option in asked.options():
@@ -240,8 +242,10 @@ class Provider(InspectableProvider):
             result: _T = getattr(self, f"_{operation}")(op, asked)
             return result
 
-    def _read(self, name: str, repo: str, read: Callable[[Any], _T], **given: str) -> _T:
+    def _read(self, name: str, repo: str, read: Callable[..., _T], **given: str) -> _T:
         """Run a read of HostState. ``given`` has its arguments besides the path: a sha or branch names.
+
+        ``read`` gets the operation, and each argument as its check returns it.
 
         This is not a context manager. The frame of one around the operation would still run when the operation clears
         the frames of an error, and its locals lead to the SDK's.
@@ -249,10 +253,12 @@ class Provider(InspectableProvider):
         with self._operation(name, repo) as op:
             with op.arguments():
                 self._check_path(repo)
-                for argument, value in given.items():
+                values = [
                     (checks.check_sha if argument == "sha" else checks.check_branch)(argument, value)
+                    for argument, value in given.items()
+                ]
             with op.before("read"):
-                return read(op)
+                return read(op, *values)
 
     @abstractmethod
     def _operation(self, name: str, repo: str, *, mutation: bool = False) -> AbstractContextManager[Any]:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from gitprovider._remote.response import BodyError, Response
+from gitprovider.checks import host_text
 from gitprovider.errors import InvalidRequestError
 
 _T = TypeVar("_T")
@@ -53,14 +54,14 @@ class JsonReader:
 
     def str(self, name: _str) -> _str:
         """Return a non-empty string."""
-        value = self._read(name, str)
+        value = self._text(name)
         if not value:
             raise self._wrong(name, "a string that is not empty", value)
         return value
 
     def str_or_none(self, name: _str) -> _str | None:
         """Return a string or None."""
-        return None if self._data.get(name) is None else self._read(name, str)
+        return None if self._data.get(name) is None else self._text(name)
 
     def int(self, name: _str) -> _int:
         """Return an integer."""
@@ -113,7 +114,7 @@ class JsonReader:
         for item in found:
             if not isinstance(item, str):
                 raise self._wrong(name, "a list of strings", found)
-        return found
+        return [host_text(item) for item in found]
 
     def __eq__(self, other: _object) -> _bool:
         return self._data == other._data if isinstance(other, JsonReader) else NotImplemented
@@ -141,6 +142,9 @@ class JsonReader:
         except InvalidRequestError as exc:
             problem = f"the response does not make a valid {getattr(kind, '__name__', 'value')}: {exc.message}"
         raise BodyError(problem, self.response)
+
+    def _text(self, name: _str) -> _str:
+        return host_text(self._read(name, str))  # JSON can escape a lone surrogate
 
     def _read(self, name: _str, kind: type[_T]) -> _T:
         value = self._data.get(name)

@@ -43,6 +43,8 @@ class RemoteProvider(Provider, Generic[_C]):
     ) -> None:
         if not isinstance(retry, RetryOptions):
             checks.refuse("retry", f"must be RetryOptions, not {type(retry).__name__}")
+        if on_event is not None:
+            checks.check_callable("on_event", on_event)
         self.settle = checks.check_seconds("settle", settle)
         self._url = url
         self._host = host
@@ -87,7 +89,7 @@ class RemoteProvider(Provider, Generic[_C]):
             self._pool.client() as client,
             RemoteOperation(
                 name,
-                repo if isinstance(repo, str) else "",
+                repo,
                 client=client,
                 authenticate=self._authenticate,
                 redact=self._redact,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import http.client
 import io
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from requests.utils import get_environ_proxies, select_proxy
 from gitprovider._core.json import JsonLimitError, parse
 from gitprovider._core.urls import is_loopback, origin
 from gitprovider._remote.response import BodyError, DeadlineError, ForeignOriginError, Response
-from gitprovider.checks import check_seconds, refuse
+from gitprovider.checks import check_seconds, check_verify, keep, refuse
 from gitprovider.limits import Deadline, Limits, earliest_deadline, limited
 
 _DAY = 86_400
@@ -53,12 +52,9 @@ class SessionSettings:
     limits: Limits = Limits()  # noqa: RUF009 - a frozen value
 
     def __post_init__(self) -> None:
-        if check_seconds("timeout", self.timeout, zero=False) > _DAY:
+        keep(self, timeout=check_seconds("timeout", self.timeout, zero=False), verify=check_verify(self.verify))
+        if self.timeout > _DAY:
             refuse("timeout", f"is {self.timeout:g}; it is at most a day, {_DAY:,} seconds")
-        if not isinstance(self.verify, bool | str):
-            refuse("verify", f"must be True, False or the path of a CA bundle, not {type(self.verify).__name__}")
-        if isinstance(self.verify, str) and not os.path.exists(self.verify):
-            refuse("verify", "is the path of a CA bundle that does not exist")
         if not isinstance(self.limits, Limits):
             refuse("limits", f"must be Limits, not {type(self.limits).__name__}")
 

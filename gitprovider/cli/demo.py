@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import struct
+import tempfile
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
+
+from gitprovider.bootstrap import read_directory
+from gitprovider.checks import refuse
+from gitprovider.errors import InvalidRequestError
+from gitprovider.models import PutFile
 
 _README = """\
 # Widgets
@@ -39,7 +48,41 @@ def _picture(width: int = 16, height: int = 16) -> bytes:
 
 
 def write_project(folder: Path) -> None:
-    """Write the project's files below ``folder``. The content is always the same."""
+    """Write the project as ``folder``, unless it is there. Nothing that exists is changed.
+
+    Raises:
+        InvalidRequestError: ``folder`` has other content, or cannot be written.
+    """
+    project = _project()
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".gitprovider-demo-") as scratch:
+            draft = Path(scratch, "files")
+            for file in project:
+                path = draft / file.path
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(file.data())
+                path.chmod(0o755 if file.executable else 0o644)
+            try:
+                os.rename(draft, folder)  # it succeeds only if there is nothing, or an empty folder
+            except OSError as exc:
+                if exc.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
+                    raise
+                if not _has(folder, project):
+                    refuse("FOLDER", f"{str(folder)!r} has content that is not the demo's; name another folder")
+    except OSError as exc:
+        refuse("FOLDER", f"{str(folder)!r} cannot be written: {exc.strerror or type(exc).__name__}")
+
+
+def _has(folder: Path, project: Sequence[PutFile]) -> bool:
+    try:
+        return read_directory(folder) == project
+    except InvalidRequestError:
+        return False
+
+
+def _project() -> list[PutFile]:
+    """Return the files, sorted by path as ``read_directory`` returns them."""
     files = {
         "README.md": _README.encode(),
         "src/widgets/__init__.py": _SOURCE.encode(),
@@ -48,8 +91,4 @@ def write_project(folder: Path) -> None:
         "assets/logo.png": _picture(),
         "docs/für Windows.txt": b"Lines end\r\nas they were written.\r\n",
     }
-    for name, data in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-        path.chmod(0o755 if name.endswith(".sh") else 0o644)
+    return [PutFile(path=name, content=files[name], executable=name.endswith(".sh")) for name in sorted(files)]

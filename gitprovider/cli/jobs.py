@@ -20,7 +20,8 @@ from gitprovider.intent import Intent
 from gitprovider.models import BranchProtection, Repo, Visibility
 from gitprovider.resolve import Verdict, resolve
 
-_DEMO_REPO = "acme/widgets"
+# The description marks the repository as the demo's. A repository with another one is left alone.
+_DEMO_REPO, _DEMO_DESCRIPTION = "acme/widgets", "Created by gitprovider demo"
 _RESOLVE_EXITS = {
     Verdict.APPLIED: exits.OK,
     Verdict.NOT_APPLIED: exits.OK,
@@ -82,13 +83,16 @@ def bootstrap_command(
 @global_options(hidden=True)
 @click.pass_obj
 def demo(app: App, folder: Path) -> int:
-    """Create a project below FOLDER [default: demo] and run bootstrap with a pull request on the local forge."""
+    """Create a project below FOLDER [default: demo] and run bootstrap with a pull request on the local forge.
+
+    Files and a repository that the demo did not make are left alone, and are an error.
+    """
     if app.provider_name not in (None, "local"):
         raise click.UsageError("demo runs on the local forge; use bootstrap for another host.")
     app.provider_name = "local"
     app.root = app.root or str(folder / "forge")
     write_project(folder / "files")
-    report = _bootstrap(app, _DEMO_REPO, source=str(folder / "files"), pull_request=True)
+    report = _bootstrap(app, _DEMO_REPO, source=str(folder / "files"), description=_DEMO_DESCRIPTION, pull_request=True)
     if not report.ok:
         return _ended(app, report)
     with app.provider() as provider:

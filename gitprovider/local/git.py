@@ -6,6 +6,7 @@ nothing. A power failure may lose the last seconds.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -112,7 +113,7 @@ class BareRepository:
         while pending:
             prefix, node = pending.pop()
             for entry in node:
-                path = prefix + (entry.raw_name or b"").decode(errors="replace")
+                path = prefix + checks.host_text(entry.raw_name or b"")
                 if entry.filemode == pygit2.enums.FileMode.TREE:
                     pending.append((path + "/", self.own(entry.id)))
                 else:
@@ -157,7 +158,7 @@ class BareRepository:
 
     def branches(self) -> list[tuple[str, str]]:
         """Every branch and the sha of its head, sorted by name."""
-        return sorted(self.refs.branches().items())
+        return sorted((checks.host_text(os.fsencode(name)), sha) for name, sha in self.refs.branches().items())
 
     def head(self, branch: str) -> str | None:
         """The branch's head, or None when the branch does not exist."""
@@ -232,8 +233,16 @@ def commit_record(commit: pygit2.Commit) -> CommitRecord:
         sha=str(commit.id),
         tree=str(commit.tree_id),
         parents=tuple(str(parent) for parent in commit.parent_ids),
-        message=commit.message,
-        author_name=commit.author.name,
-        author_email=commit.author.email,
+        message=decoded(commit.raw_message, commit),
+        author_name=decoded(commit.author.raw_name, commit),
+        author_email=decoded(commit.author.raw_email, commit),
         time=datetime.fromtimestamp(commit.commit_time, UTC),
     )
+
+
+def decoded(raw: bytes, commit: pygit2.Commit) -> str:
+    """Text of a commit by the encoding that it names. That may be wrong, or not exist."""
+    try:
+        return checks.host_text(raw.decode(commit.message_encoding or "utf-8"))
+    except (LookupError, ValueError):
+        return raw.decode(errors="replace")

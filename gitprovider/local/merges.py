@@ -11,7 +11,7 @@ import pygit2
 from pygit2.enums import FileMode
 
 from gitprovider.errors import NotMergeableError, NotMergeableReason
-from gitprovider.local.git import BareRepository, signature
+from gitprovider.local.git import BareRepository, commit_record, signature
 from gitprovider.models import Author, MergeMethod
 
 _Entry = tuple[pygit2.Oid, FileMode]
@@ -113,8 +113,8 @@ def merge_commit(
         return _rebased(repository, target, source, tree, by)
     author, parents = by, [target, source]
     if method is MergeMethod.SQUASH:
-        person = repository.commit(source).author
-        author, parents = pygit2.Signature(person.name, person.email, by.time, 0), [target]
+        last = commit_record(repository.commit(source))
+        author, parents = pygit2.Signature(last.author_name, last.author_email, by.time, 0), [target]
     return repository.write_commit(tree=tree, parents=parents, message=message, author=author, committer=by)
 
 

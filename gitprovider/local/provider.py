@@ -71,9 +71,9 @@ class LocalProvider(Provider):
         settle: float = 0.0,
         now: Callable[[], datetime] = utc_now,
     ) -> None:
-        if not isinstance(root, str | os.PathLike):
-            checks.refuse("root", f"must be a path, not {type(root).__name__}")
-        checks.check_text("root", os.fspath(root), empty=False)
+        root = checks.check_path("root", root)
+        if on_event is not None:
+            checks.check_callable("on_event", on_event)
         self.settle = checks.check_seconds("settle", settle)
         lock_wait = None if timeout is None else checks.check_seconds("timeout", timeout)
         self.forge = Forge(root, now=now, lock_wait=lock_wait)
@@ -91,7 +91,7 @@ class LocalProvider(Provider):
     def _operation(self, name: str, repo: str, *, mutation: bool = False) -> Operation:
         return Operation(
             name,
-            repo if isinstance(repo, str) else "",
+            repo,
             provider=self.name,
             host="localhost",
             translate=translate,

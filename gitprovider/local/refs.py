@@ -10,6 +10,7 @@ writer of ours holds the forge's write lock, so a lock of ours that another writ
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Iterator
@@ -88,6 +89,10 @@ class Refs:
             file = os.open(f"{self._git_dir}/{name}", os.O_RDONLY)
         except (FileNotFoundError, NotADirectoryError):
             return None
+        except OSError as exc:
+            if exc.errno == errno.ENAMETOOLONG:  # no file can have that name
+                return None
+            raise
         try:
             return os.read(file, _MAX_BYTES).decode(errors="replace").rstrip()
         except IsADirectoryError:

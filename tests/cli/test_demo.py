@@ -1,9 +1,14 @@
 """The demonstration: what it says it did is what Git finds."""
 
 import json
+import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from gitprovider.cli.demo import write_project
 from gitprovider.local import LocalProvider
 from tests.support.command_line import Run
 
@@ -64,6 +69,112 @@ def test_the_demo_protects_main(run: Run, local: LocalProvider) -> None:
 def test_the_demo_is_local(run: Run) -> None:
     """On another host it would make things there: that is bootstrap's business."""
     assert run("--provider", "github", "demo").code == 2
+
+
+def _snapshot(folder: Path) -> dict[str, bytes | str | None]:
+    return {
+        str(path.relative_to(folder)): os.readlink(path)
+        if path.is_symlink()
+        else path.read_bytes()
+        if path.is_file()
+        else None
+        for path in folder.rglob("*")
+    }
+
+
+def _own_file(files: Path) -> None:
+    files.mkdir(parents=True)
+    (files / "README.md").write_text("mine")
+
+
+def _another_file(files: Path) -> None:
+    write_project(files)
+    (files / "notes.txt").write_text("mine")
+
+
+def _another_mode(files: Path) -> None:
+    write_project(files)
+    (files / "README.md").chmod(0o755)
+
+
+def _half_of_it(files: Path) -> None:
+    write_project(files)
+    (files / "README.md").unlink()
+
+
+def _link_to_a_file(files: Path) -> None:
+    files.mkdir(parents=True)
+    files.with_name("mine").write_text("mine")
+    (files / "README.md").symlink_to("../mine")
+
+
+def _link_to_a_folder(files: Path) -> None:
+    files.mkdir(parents=True)
+    files.with_name("mine").mkdir()
+    (files / "docs").symlink_to("../mine")
+
+
+def _link_for_the_folder(files: Path) -> None:
+    files.with_name("mine").mkdir(parents=True)
+    files.symlink_to("mine")
+
+
+def _dangling_link(files: Path) -> None:
+    files.parent.mkdir(parents=True)
+    files.symlink_to("nowhere")
+
+
+def _file_for_the_folder(files: Path) -> None:
+    files.parent.mkdir(parents=True)
+    files.write_text("mine")
+
+
+def _file_above(files: Path) -> None:
+    files.parent.write_text("mine")
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        _own_file,
+        _another_file,
+        _another_mode,
+        _half_of_it,
+        _link_to_a_file,
+        _link_to_a_folder,
+        _link_for_the_folder,
+        _dangling_link,
+        _file_for_the_folder,
+        _file_above,
+    ],
+)
+def test_the_demo_changes_nothing_that_it_did_not_make(place: Callable[[Path], None], run: Run, tmp_path: Path) -> None:
+    """A user's files below FOLDER are overwritten, or end up in the demo's repository."""
+    place(tmp_path / "mine" / "files")
+    before = _snapshot(tmp_path)
+
+    ran = run("demo", "mine")
+
+    assert ran.code == 2
+    assert "mine/files'" in ran.err
+    assert _snapshot(tmp_path) == before
+
+
+def test_an_empty_folder_is_used(run: Run, tmp_path: Path) -> None:
+    """An empty folder has nothing that could be lost."""
+    (tmp_path / "demo" / "files").mkdir(parents=True)
+
+    assert run("demo").code == 0
+
+
+def test_the_demo_leaves_a_repository_of_the_user_alone(run: Run, local: LocalProvider) -> None:
+    """A repository of the demo's name in the user's own forge gets the demo's files."""
+    head = local.create_repo("acme/widgets", auto_init=True) and local.head("acme/widgets", "main")
+
+    ran = run("--root", str(local.forge.root), "demo")
+
+    assert ran.code == 5
+    assert [(branch.name, branch.sha) for branch in local.list_branches("acme/widgets")] == [("main", head)]
 
 
 def test_a_demo_that_fails_says_so(run: Run, local: LocalProvider) -> None:

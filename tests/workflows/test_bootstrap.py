@@ -682,21 +682,6 @@ def test_a_directory_that_cannot_be_committed_is_refused_before_any_request(
     assert provider.stored == {}
 
 
-def test_a_directory_that_cannot_be_read_is_refused(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A part that this user may not read is InvalidRequestError with its name, never a part left out."""
-    scandir = os.scandir
-
-    def refusing(path: Any) -> Any:
-        if str(path).endswith("src"):
-            raise PermissionError(13, "Permission denied", str(path))
-        return scandir(path)
-
-    monkeypatch.setattr(os, "scandir", refusing)
-
-    with pytest.raises(InvalidRequestError, match=r"src.*Permission denied"):
-        read_directory(source)
-
-
 def test_a_link_is_named(source: Path) -> None:
     """The refusal says which path it is."""
     _dangling_link(source)

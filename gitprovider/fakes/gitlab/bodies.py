@@ -10,6 +10,7 @@ from typing import Any
 import pygit2
 
 from gitprovider.local.database import PullRecord, RepoRecord
+from gitprovider.local.git import decoded
 
 # The settings of a project that was created through the API: https://docs.gitlab.com/api/projects/#create-a-project
 SETTINGS: Mapping[str, Any] = {
@@ -173,7 +174,7 @@ def _when(signature: Any) -> str:
 
 def commit(site: str, record: RepoRecord, found: pygit2.Commit) -> dict[str, Any]:
     """A commit in lists and inside a branch."""
-    sha, message = str(found.id), found.message
+    sha, message = str(found.id), decoded(found.raw_message, found)
     return {
         "id": sha,
         "short_id": sha[:8],
@@ -181,11 +182,11 @@ def commit(site: str, record: RepoRecord, found: pygit2.Commit) -> dict[str, Any
         "parent_ids": [str(parent) for parent in found.parent_ids],
         "title": message.split("\n", 1)[0],
         "message": message,
-        "author_name": found.author.name,
-        "author_email": found.author.email,
+        "author_name": decoded(found.author.raw_name, found),
+        "author_email": decoded(found.author.raw_email, found),
         "authored_date": _when(found.author),
-        "committer_name": found.committer.name,
-        "committer_email": found.committer.email,
+        "committer_name": decoded(found.committer.raw_name, found),
+        "committer_email": decoded(found.committer.raw_email, found),
         "committed_date": _when(found.committer),
         "trailers": {},
         "extended_trailers": {},

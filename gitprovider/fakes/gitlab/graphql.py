@@ -20,7 +20,7 @@ from gitprovider.fakes.gitlab.call import Call
 from gitprovider.fakes.gitlab.responses import Refusal, reply
 from gitprovider.fakes.http import Response
 from gitprovider.local.database import RepoRecord
-from gitprovider.local.git import BareRepository, opened
+from gitprovider.local.git import BareRepository, decoded, opened
 
 PAGE = 100
 MAX_COMPLEXITY = 250
@@ -294,7 +294,7 @@ def _commit(git: BareRepository, record: RepoRecord, arguments: Mapping[str, Any
 
 
 def _commit_fields(commit: pygit2.Commit) -> dict[str, Callable[[Mapping[str, Any]], Any]]:
-    return {"sha": _constant(str(commit.id)), "message": _constant(commit.message)}
+    return {"sha": _constant(str(commit.id)), "message": _constant(decoded(commit.raw_message, commit))}
 
 
 def _blobs(git: BareRepository, commit: pygit2.Commit, paths: list[str]) -> Iterator[_Type]:
