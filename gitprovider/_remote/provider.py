@@ -9,7 +9,8 @@ from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from gitprovider import checks
-from gitprovider._core.operation import cleared_frames
+from gitprovider._core.claims import IntentStore
+from gitprovider._core.operation import BeforeEffect, cleared_frames
 from gitprovider._core.provider import Provider
 from gitprovider._remote.client_pool import ClientPool
 from gitprovider._remote.operation import RemoteOperation
@@ -38,6 +39,8 @@ class RemoteProvider(Provider, Generic[_C]):
         retry: RetryOptions,
         settle: float,
         on_event: Hook | None,
+        before_effect: BeforeEffect | None,
+        intents: IntentStore | None,
     ) -> None:
         if not isinstance(retry, RetryOptions):
             checks.refuse("retry", f"must be RetryOptions, not {type(retry).__name__}")
@@ -48,6 +51,7 @@ class RemoteProvider(Provider, Generic[_C]):
         self._redact = redactor
         self._retry = retry
         self._on_event = on_event
+        self._remember(before_effect, intents)
 
     def close(self) -> None:
         """Close the connections. A closed provider refuses further calls."""
@@ -94,6 +98,7 @@ class RemoteProvider(Provider, Generic[_C]):
                 translate=self._translate,
                 mutation=mutation,
                 hook=self._on_event,
+                before_effect=self._before_effect,
             ) as op,
         ):
             try:
