@@ -42,12 +42,14 @@ class Mutation(ABC, Generic[_T]):
     Attributes:
         operation: the name of the operation in the contract.
         effect: the name of the effect step, the same on every host.
+        optional: the fields that a host may be unable to honour. ``field=value`` means that value of the field only.
     """
 
     __slots__ = ()
 
     operation: ClassVar[str]
     effect: ClassVar[str]
+    optional: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def record(self) -> dict[str, Any]:
@@ -55,7 +57,12 @@ class Mutation(ABC, Generic[_T]):
 
     def options(self) -> tuple[str, ...]:
         """Return the names in ``gitprovider.options.OPTIONS`` that a host must honour for this mutation."""
-        return ()
+        return tuple(f"{self.operation}.{name}" for name in self.optional if self._requests(name))
+
+    def _requests(self, name: str) -> bool:
+        field, equals, value = name.partition("=")
+        given = getattr(self, field)
+        return given == value if equals else bool(given)
 
     def arguments(self) -> dict[str, Any]:
         """Return the keyword arguments of the operation."""
@@ -77,6 +84,7 @@ class CreateRepo(Mutation[Repo]):
 
     operation: ClassVar[str] = "create_repo"
     effect: ClassVar[str] = "create repository"
+    optional: ClassVar[tuple[str, ...]] = ("visibility=internal", "auto_init")
 
     description: str = ""
     visibility: Visibility = Visibility.PRIVATE
@@ -86,11 +94,6 @@ class CreateRepo(Mutation[Repo]):
         checks.check_text("description", self.description)
         checks.check_bool("auto_init", self.auto_init)
         _set(self, visibility=checks.check_enum("visibility", self.visibility, Visibility))
-
-    def options(self) -> tuple[str, ...]:
-        """Return ``visibility=internal`` and ``auto_init`` if they are requested."""
-        internal = ("create_repo.visibility=internal",) if self.visibility is Visibility.INTERNAL else ()
-        return (*internal, *(("create_repo.auto_init",) if self.auto_init else ()))
 
     def record(self) -> dict[str, Any]:
         """Return all three arguments."""
@@ -127,6 +130,7 @@ class ProtectBranch(Mutation[BranchProtection]):
 
     operation: ClassVar[str] = "protect_branch"
     effect: ClassVar[str] = "protect branch"
+    optional: ClassVar[tuple[str, ...]] = tuple(field.name for field in fields(BranchProtection))
 
     branch: str
     rules: BranchProtection = BranchProtection()  # noqa: RUF009 - a frozen value
@@ -136,9 +140,8 @@ class ProtectBranch(Mutation[BranchProtection]):
         if not isinstance(self.rules, BranchProtection):
             refuse("rules", f"must be a BranchProtection, not {type(self.rules).__name__}")
 
-    def options(self) -> tuple[str, ...]:
-        """Return every field of the rules that restricts something."""
-        return tuple(f"protect_branch.{name}" for name in self.rules.missing_from(BranchProtection.nothing()))
+    def _requests(self, name: str) -> bool:
+        return name in self.rules.missing_from(BranchProtection.nothing())
 
     def record(self) -> dict[str, Any]:
         """Return the branch and the rules."""
@@ -151,6 +154,7 @@ class CommitFiles(Mutation[Commit]):
 
     operation: ClassVar[str] = "commit_files"
     effect: ClassVar[str] = "move branch"
+    optional: ClassVar[tuple[str, ...]] = ("author", "executable")
 
     branch: str
     changes: Sequence[FileChange]
@@ -170,11 +174,10 @@ class CommitFiles(Mutation[Commit]):
         """Every path in the changes, in their order. A move has two."""
         return _paths(self.changes)
 
-    def options(self) -> tuple[str, ...]:
-        """Return ``author`` and ``executable`` if they are requested."""
-        author = ("commit_files.author",) if self.author is not None else ()
-        modes = any(isinstance(change, PutFile) and change.executable is not None for change in self.changes)
-        return (*author, *(("commit_files.executable",) if modes else ()))
+    @property
+    def executable(self) -> bool:
+        """Whether a change sets or clears an executable bit."""
+        return any(isinstance(change, PutFile) and change.executable is not None for change in self.changes)
 
     def record(self) -> dict[str, Any]:
         """Return the branch, the message and the expected head. The provider adds the head and the files later."""
@@ -187,6 +190,7 @@ class OpenPullRequest(Mutation[PullRequest]):
 
     operation: ClassVar[str] = "open_pull_request"
     effect: ClassVar[str] = "open pull request"
+    optional: ClassVar[tuple[str, ...]] = ("draft", "labels", "reviewers")
 
     source_branch: str
     target_branch: str
@@ -206,11 +210,6 @@ class OpenPullRequest(Mutation[PullRequest]):
         checks.check_bool("draft", self.draft)
         _set(self, labels=_names("labels", self.labels), reviewers=_names("reviewers", self.reviewers))
 
-    def options(self) -> tuple[str, ...]:
-        """Return ``draft``, ``labels`` and ``reviewers`` if they are requested."""
-        names = ("draft", "labels", "reviewers")
-        return tuple(f"open_pull_request.{name}" for name in names if getattr(self, name))
-
     def record(self) -> dict[str, Any]:
         """Return everything except the description."""
         return {name: value for name, value in self.arguments().items() if name != "description"}
@@ -222,6 +221,7 @@ class MergePullRequest(Mutation[MergeResult]):
 
     operation: ClassVar[str] = "merge_pull_request"
     effect: ClassVar[str] = "merge"
+    optional: ClassVar[tuple[str, ...]] = (*(f"method={one.value}" for one in MergeMethod), "delete_source_branch")
 
     number: int
     method: MergeMethod = MergeMethod.MERGE
@@ -241,11 +241,6 @@ class MergePullRequest(Mutation[MergeResult]):
         checks.check_seconds("timeout", self.timeout)
         _set(self, expected_head=_optional_sha(self.expected_head))
 
-    def options(self) -> tuple[str, ...]:
-        """Return the method, and ``delete_source_branch`` if it is requested."""
-        delete = ("merge_pull_request.delete_source_branch",) if self.delete_source_branch else ()
-        return (f"merge_pull_request.method={self.method.value}", *delete)
-
     def record(self) -> dict[str, Any]:
         """Return the number, the method, the head and ``delete_source_branch``."""
         return {
@@ -254,6 +249,16 @@ class MergePullRequest(Mutation[MergeResult]):
             "head_sha": self.expected_head,
             "delete_source_branch": self.delete_source_branch,
         }
+
+
+MUTATIONS: tuple[type[Mutation[Any]], ...] = (
+    CreateRepo,
+    CreateBranch,
+    CommitFiles,
+    ProtectBranch,
+    OpenPullRequest,
+    MergePullRequest,
+)
 
 
 def plain_rules(rules: BranchProtection) -> dict[str, Any]:

@@ -232,10 +232,16 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
             op.done(asked.effect, made)
         if asked.labels:
             with op.after("add labels"):
-                _add_labels(op, made.number, asked.labels)
+                labels = {"labels": list(asked.labels)}
+                response = op.request("POST", LABELS, repo=op.repo, number=made.number, body=labels)
+                returned = [label.str("name") for label in JsonReader.each(response)]
+                _check_all("label", asked.labels, returned, response)
         if asked.reviewers:
             with op.after("request reviews"):
-                _request_reviews(op, made.number, asked.reviewers)
+                reviewers = {"reviewers": list(asked.reviewers)}
+                response = op.request("POST", REVIEWERS, repo=op.repo, number=made.number, body=reviewers)
+                returned = [user.str("login") for user in JsonReader(response).objects("requested_reviewers")]
+                _check_all("reviewer", asked.reviewers, returned, response)
         with op.after("compare"):
             _compare(made, asked)
         return made
@@ -402,17 +408,6 @@ def _compare(made: PullRequest, asked: OpenPullRequest) -> None:
     }
     if differs := [name for name, (wanted, there) in pairs.items() if wanted != there]:
         raise UnexpectedResponseError(f"GitHub opened pull request {made.number} with another {', '.join(differs)}")
-
-
-def _add_labels(op: GitHubOperation, number: int, labels: Sequence[str]) -> None:
-    response = op.request("POST", LABELS, repo=op.repo, number=number, body={"labels": list(labels)})
-    _check_all("label", labels, [label.str("name") for label in JsonReader.each(response)], response)
-
-
-def _request_reviews(op: GitHubOperation, number: int, reviewers: Sequence[str]) -> None:
-    response = op.request("POST", REVIEWERS, repo=op.repo, number=number, body={"reviewers": list(reviewers)})
-    requested = [user.str("login") for user in JsonReader(response).objects("requested_reviewers")]
-    _check_all("reviewer", reviewers, requested, response)
 
 
 def _check_all(what: str, asked: Sequence[str], returned: Sequence[str], response: Response) -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from gitprovider.errors import InvalidRequestError, UnsupportedOptionError
 from gitprovider.models import BranchProtection, Visibility
-from gitprovider.options import OPTIONS, Host, require, require_rules, require_visibility, support
+from gitprovider.mutations import CreateRepo, Mutation, ProtectBranch
+from gitprovider.options import OPTIONS, Host, require, support
 
 HOSTS: tuple[Host, ...] = get_args(Host)
 
@@ -29,12 +30,12 @@ def test_a_rule_is_checked_exactly_when_it_asks_for_something(field: str, host: 
     neutral = replace(BranchProtection.nothing(), require_pull_request=True)
     rules = replace(neutral, **{field: asked.get(field, True)})
 
-    require_rules(neutral, host)
+    _require(ProtectBranch(branch="main", rules=neutral), host)
     if support(f"protect_branch.{field}", host).honoured:
-        require_rules(rules, host)
+        _require(ProtectBranch(branch="main", rules=rules), host)
         return
     with pytest.raises(UnsupportedOptionError) as caught:
-        require_rules(rules, host)
+        _require(ProtectBranch(branch="main", rules=rules), host)
     assert caught.value.option == f"protect_branch.{field}"
     assert caught.value.hint
 
@@ -43,13 +44,18 @@ def test_internal_visibility_is_a_matter_of_the_instance() -> None:
     """The public hosts have disabled it; self-managed ones have it."""
     for host in ("github", "gitlab"):
         with pytest.raises(UnsupportedOptionError):
-            require_visibility(Visibility.INTERNAL, host)
-    require_visibility(Visibility.INTERNAL, "gitlab-self-managed")
-    require_visibility(Visibility.INTERNAL, "github-enterprise")
-    require_visibility(Visibility.PRIVATE, "gitlab")
+            _require(CreateRepo(visibility=Visibility.INTERNAL), host)
+    _require(CreateRepo(visibility=Visibility.INTERNAL), "gitlab-self-managed")
+    _require(CreateRepo(visibility=Visibility.INTERNAL), "github-enterprise")
+    _require(CreateRepo(visibility=Visibility.PRIVATE), "gitlab")
 
 
 def test_an_unknown_option_is_refused() -> None:
     """A misspelt name must not read as unsupported, nor as supported."""
     with pytest.raises(InvalidRequestError):
         require("protect_branch.require_pull_requests", "github")
+
+
+def _require(asked: Mutation[Any], host: Host) -> None:
+    for option in asked.options():
+        require(option, host)
