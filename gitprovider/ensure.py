@@ -397,7 +397,9 @@ def ensure_merged(
         pull, result = finished_merge(provider, repo, asked)
         if result is not None:
             return Ensured(result, changed=False)
-        asked = dataclasses.replace(asked, expected_head=asked.expected_head or pull.head_sha)
+        # Of a merge that is done, the head need not be pinned: then no second merge request is sent.
+        head = asked.expected_head or pull.head_sha if pull.state is PullRequestState.OPEN else None
+        asked = dataclasses.replace(asked, expected_head=head)
         return Ensured(asked.apply(provider, repo), changed=True)
 
 
