@@ -41,6 +41,7 @@ from gitprovider.ensure import Settling
 from gitprovider.fakes.faults import Fault
 from tests.support import calls
 from tests.support.hosts import EFFECTS, KINDS, Host, Kind, given_project, host
+from tests.support.keyed import ensure
 from tests.support.memory import Clock, MemoryProvider
 
 REPO = "acme/widgets"
@@ -50,7 +51,7 @@ CALLS = {
     for call in (
         calls.create_repo("acme/new", calls.Visibility.PRIVATE),
         calls.create_branch("topic", "main"),
-        calls.protect_branch("main", calls.BranchProtection(block_deletion=False)),
+        calls.protect_branch("main", calls.BranchProtection()),
         calls.commit_files("later", [PutFile(path="b.txt", content="b\n")], "Add b"),
         calls.open_pull_request("later", "Later"),
         calls.merge_pull_request(1, MergeMethod.MERGE, False),
@@ -231,31 +232,6 @@ def test_an_ensure_function_refuses_the_key_of_another_mutation(
 
     assert behind.sent() == []
     assert store.get("k") is not None
-
-
-def ensure(provider: Any, name: str, **settings: Any) -> Any:
-    """Call the ensure function of a mutation in CALLS, with more arguments."""
-    import gitprovider.ensure as module
-
-    given: dict[str, tuple[str, dict[str, Any]]] = {
-        "create_repo": ("ensure_repo", {"repo": "acme/new"}),
-        "create_branch": ("ensure_branch", {"repo": REPO, "name": "topic", "source": "main"}),
-        "protect_branch": (
-            "ensure_protection",
-            {"repo": REPO, "branch": "main", "rules": calls.BranchProtection(block_deletion=False)},
-        ),
-        "commit_files": (
-            "ensure_files",
-            {"repo": REPO, "branch": "later", "changes": [PutFile(path="b.txt", content="b\n")], "message": "Add b"},
-        ),
-        "open_pull_request": (
-            "ensure_pull_request",
-            {"repo": REPO, "source_branch": "later", "target_branch": "main", "title": "Later"},
-        ),
-        "merge_pull_request": ("ensure_merged", {"repo": REPO, "number": 1}),
-    }
-    function, arguments = given[name]
-    return getattr(module, function)(provider, **{**arguments, **settings})
 
 
 @pytest.mark.parametrize(
