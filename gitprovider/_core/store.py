@@ -266,12 +266,18 @@ class SqliteIntentStore:
             return not self.path.exists() or self.path.stat().st_size == 0
 
     def _make(self) -> None:
+        """Create the file under another name first, because nobody may see it without its layout."""
         with self._disk(), self._running.alone():
+            if not self._is_empty():
+                return
+            draft = self.path.with_name(f"{self.path.name}-draft")
+            for suffix in ("", "-wal", "-shm"):  # of a process that was killed here
+                draft.with_name(draft.name + suffix).unlink(missing_ok=True)
             # SQLite gives its other files the mode of this one.
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            if self._is_empty():
-                with closing(sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)) as db:
-                    db.executescript(_SCHEMA)
+            os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            with closing(sqlite3.connect(draft, timeout=_BUSY_SECONDS, isolation_level=None)) as db:
+                db.executescript(_SCHEMA)
+            draft.replace(self.path)
 
     def _check_layout(self, db: sqlite3.Connection) -> None:
         application, version = (

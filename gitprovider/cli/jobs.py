@@ -135,13 +135,14 @@ def resolve_command(app: App, evidence: str, wait: bool) -> int:
 
 @click.command("recover")
 @click.option("--wait", is_flag=True, help="Read the host again until lost requests can no longer take effect.")
+@click.option("--forget", is_flag=True, help="Forget those that were applied or not applied.")
 @global_options(hidden=True)
 @click.pass_obj
-def recover_command(app: App, wait: bool) -> int:
+def recover_command(app: App, wait: bool, forget: bool) -> int:
     """Find out, with reads only, what became of every mutation that this user's commands left unresolved on the host.
 
-    Mutations that were applied or not applied are forgotten afterwards. The exit code is 0 if that is all of them,
-    5 if one conflicts with what the host has, and 8 if one is undecided.
+    The exit code is 0 if each was applied or was not applied, 5 if one conflicts with what the host has, and 8 if one
+    is undecided.
     """
     with app.provider() as provider, app.out.working("reading the host"):
         store = app.store
@@ -153,7 +154,7 @@ def recover_command(app: App, wait: bool) -> int:
     document = [{"id": one.key, "intent": one.intent.to_json(), **one.resolution.to_json()} for one in found]
     app.out.document(document, rows, columns=("id", "operation", "repository", "verdict", "detail"))
     verdicts = {one.resolution.verdict for one in found}
-    for one in found:
+    for one in found if forget else ():
         if store is not None and one.resolution.verdict in (Verdict.APPLIED, Verdict.NOT_APPLIED):
             store.done(one.key)
     if Verdict.UNDECIDED in verdicts:
