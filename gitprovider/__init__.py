@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         UnsupportedOptionError,
     )
     from gitprovider.intent import Intent
+    from gitprovider.limits import Limits, deadline
     from gitprovider.models import (
         Author,
         Branch,
@@ -82,6 +83,7 @@ __all__ = [
     "Intent",
     "IntentStore",
     "InvalidRequestError",
+    "Limits",
     "MergeMethod",
     "MergeResult",
     "MoveFile",
@@ -114,6 +116,7 @@ __all__ = [
     "cancel_on",
     "connect",
     "connect_repo",
+    "deadline",
     "ensure_branch",
     "ensure_change",
     "ensure_files",
@@ -142,6 +145,7 @@ _HOME = {
     "ProviderUnavailableError RateLimitedError RepoMovedError RetryCancelledError Step "
     "UnexpectedResponseError UnsupportedOptionError",
     "intent": "Intent",
+    "limits": "Limits deadline",
     "models": "Author Branch BranchProtection Commit DeleteFile FileChange MergeMethod MergeResult MoveFile "
     "PullRequest PullRequestState PutFile Repo Visibility",
     "resolve": "Recovered Resolution Verdict recover resolve",

@@ -13,7 +13,7 @@ from gitprovider._core.claims import IntentStore
 from gitprovider._core.operation import BeforeEffect, Operation
 from gitprovider._core.provider import Provider
 from gitprovider.contract import TreeEntry, optional
-from gitprovider.errors import AlreadyExistsError, NotMergeableError, RepoMovedError
+from gitprovider.errors import AlreadyExistsError, ConflictError, NotMergeableError, RepoMovedError
 from gitprovider.events import Hook
 from gitprovider.local import convert
 from gitprovider.local.database import PullRecord
@@ -200,8 +200,18 @@ class LocalProvider(Provider):
             with op.after("delete source branch"):
                 # A branch that is already gone is in the desired state.
                 if optional(self.forge.head, op.repo, pull.source_branch) is not None:
+                    self._refuse_targeted(op.repo, pull.source_branch)
                     self.forge.delete_branch(op.repo, pull.source_branch, expected=pull.head_sha)
         return result
+
+    def _refuse_targeted(self, repo: str, branch: str) -> None:
+        """Refuse to delete a branch that open pull requests target, because the forge would close them."""
+        if found := self.forge.pull_requests(repo, target_branch=branch, state=PullRequestState.OPEN):
+            raise ConflictError(
+                f"the source branch was not deleted: it is the target of the open pull requests "
+                f"{sorted(pull.number for pull in found)}",
+                hint="merge or close them, or give them another target branch",
+            )
 
     # The hooks of HostState
 
