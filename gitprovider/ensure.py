@@ -4,7 +4,8 @@ Each function reads first. If the host's state matches, nothing is sent. If it c
 function raises an error that names the current state. Otherwise it sends one mutation. A mutation is never repeated.
 
 A function may be called again after any failure. Pass the error or the stored intent as ``after``. The function then
-waits until that request can no longer take effect before it sends another.
+waits until that request can no longer take effect before it sends another. With a ``key``, the provider's store keeps
+the intent, and the function may be called again after a kill.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def ensure_repo(
         after: the error or the intent of an earlier attempt at the same call. The function first waits until that
             request has settled.
         key: names this call in the provider's store of intents. If an earlier attempt left its intent there, the
-            function first waits until that request has settled.
+            function first waits until that request has settled. Another mutation's intent raises ConflictError.
 
     Raises:
         ConflictError: the repository exists with another visibility or description, or is archived.
@@ -154,7 +155,7 @@ def ensure_branch(
         after: the error or the intent of an earlier attempt at the same call. The function first waits until that
             request has settled. If the request created the branch, the branch is accepted even if it has moved since.
         key: names this call in the provider's store of intents. If an earlier attempt left its intent there, the
-            function first waits until that request has settled.
+            function first waits until that request has settled. Another mutation's intent raises ConflictError.
 
     Raises:
         HeadMovedError: the branch exists at another commit, which is ``actual``. It is not moved.
@@ -211,7 +212,7 @@ def ensure_protection(
         after: the error or the intent of an earlier attempt at the same call. The function first waits until that
             request has settled.
         key: names this call in the provider's store of intents. If an earlier attempt left its intent there, the
-            function first waits until that request has settled.
+            function first waits until that request has settled. Another mutation's intent raises ConflictError.
 
     Raises:
         ConflictError: the current protection cannot be read.
@@ -257,7 +258,7 @@ def ensure_files(
         after: the error or the intent of an earlier attempt at the same call. The function first waits until that
             request has settled.
         key: names this call in the provider's store of intents. If an earlier attempt left its intent there, the
-            function first waits until that request has settled.
+            function first waits until that request has settled. Another mutation's intent raises ConflictError.
 
     Returns:
         The new commit, or the branch's head if there was nothing to commit.
@@ -313,7 +314,7 @@ def ensure_pull_request(
         after: the error or the intent of an earlier attempt at the same call. The function first waits until that
             request has settled.
         key: names this call in the provider's store of intents. If an earlier attempt left its intent there, the
-            function first waits until that request has settled.
+            function first waits until that request has settled. Another mutation's intent raises ConflictError.
 
     Raises:
         ConflictError: a pull request is open with another title or another draft state; or there is nothing to merge.
@@ -378,7 +379,7 @@ def ensure_merged(
         after: the error or the intent of an earlier attempt at the same call. The function first waits until that
             request has settled.
         key: names this call in the provider's store of intents. If an earlier attempt left its intent there, the
-            function first waits until that request has settled.
+            function first waits until that request has settled. Another mutation's intent raises ConflictError.
 
     Raises:
         HeadMovedError: the pull request is, or was merged, at another head than ``expected_head``.
