@@ -61,7 +61,7 @@ def test_the_example_for_a_killed_process_runs(tmp_path: Path, monkeypatch: pyte
         ran = executed("a process was killed")
 
         assert "f" in provider.tree("acme/hello", provider.head("acme/hello", "release-1"))
-    assert ran["store"].unresolved() == []
+    assert (ran["unresolved"], ran["store"].unresolved()) == ([], [])
 
 
 def test_the_example_for_a_failed_mutation_finds_out(tmp_path: Path) -> None:
