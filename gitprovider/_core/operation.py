@@ -138,10 +138,7 @@ class Operation:
         try:
             return self._translate(exc)
         except Exception as failure:
-            return UnexpectedResponseError(
-                f"an error could not be interpreted: {type(exc).__name__}, then {type(failure).__name__}",
-                outcome=Outcome.UNKNOWN,
-            )
+            return _uninterpreted(exc, failure)
 
     @contextmanager
     def arguments(self) -> Iterator[None]:
@@ -215,7 +212,12 @@ class Operation:
             yield
         except Exception as exc:
             _detach_context(exc, handled)
-            error = self._stamped(exc, step, effect)
+            try:
+                error = self._stamped(exc, step, effect)
+            except Exception as failure:
+                error = Operation._stamped(self, _uninterpreted(exc, failure), step, effect)
+                for link in list(chain(exc)):  # what could not be redacted is not kept
+                    link.args, link.__dict__ = (), {}
             # Frames of the SDK contain the Authorization header. The cause keeps only its type and text.
             cause = error.__cause__ if error is exc or error.__cause__ is not None else exc
             strip_exception(exc)
@@ -242,6 +244,13 @@ class Operation:
         if self.intent is None:
             return None
         return dataclasses.replace(self.intent, steps=tuple(done.name for done in self.completed))
+
+
+def _uninterpreted(exc: Exception, failure: Exception) -> UnexpectedResponseError:
+    return UnexpectedResponseError(
+        f"an error could not be interpreted: {type(exc).__name__}, then {type(failure).__name__}",
+        outcome=Outcome.UNKNOWN,
+    )
 
 
 def chain(exc: BaseException) -> Iterator[BaseException]:

@@ -10,6 +10,7 @@ from typing import Any
 from gitprovider._remote.response import Response
 from gitprovider.errors import GitProviderError, Outcome, UnexpectedResponseError
 
+_LONGEST = 8000  # characters of a host's message
 UNKNOWN: dict[str, Any] = {"outcome": Outcome.UNKNOWN}
 
 
@@ -52,7 +53,8 @@ def with_hint(hint: str, **more: Any) -> dict[str, Any]:
 def map_response(
     rules: Iterable[ErrorRule], response: Response, message: str, retry_after: Callable[[Response], float | None]
 ) -> GitProviderError:
-    """Return the error for a response that is not 2xx, by the first rule that matches."""
+    """Return the error for a response that is not 2xx, by the first rule that matches. Only its beginning is read."""
+    message = message[:_LONGEST]
     rule = next((rule for rule in rules if rule.matches(response, message)), None)
     kind: Callable[..., GitProviderError] = UnexpectedResponseError if rule is None else rule.error
     return kind(

@@ -118,7 +118,7 @@ class _Connection:
         self.host = f"[{host}]" if ":" in host else host
         self.session: requests.Session = retry.session
         self.port = port or self._default_port
-        self.timeout = None  # the session's own, which may be a part of a second
+        self.timeout: int | None = None  # the session's own, which may be a part of a second
         self.verify = settings.get("verify", retry.session.verify)
 
     def close(self) -> None:

@@ -23,7 +23,7 @@ from gitprovider._remote.session import OneOriginSession, SessionSettings, read_
 from gitprovider.checks import check_bool
 from gitprovider.gitlab.auth import Credential
 from gitprovider.gitlab.endpoints import GRAPHQL
-from gitprovider.limits import Limits
+from gitprovider.limits import Limits, seconds_left
 from gitprovider.options import Host
 from gitprovider.retry import parse_retry_after
 
@@ -82,7 +82,8 @@ class OnceGitlab(gitlab.Gitlab):
         extra_headers: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> requests.Response:
-        """Send one request as python-gitlab does, and repeat it only with ``obey_rate_limit``."""
+        """Send one request as python-gitlab does. Repeat it only with ``obey_rate_limit``, without a deadline."""
+        repeat = self._obey_rate_limit and seconds_left() is None  # python-gitlab's own sleeps know no deadline
         return super().http_request(
             verb,
             path,
@@ -92,9 +93,9 @@ class OnceGitlab(gitlab.Gitlab):
             streamed=streamed,
             files=files,
             timeout=timeout,
-            obey_rate_limit=self._obey_rate_limit,
+            obey_rate_limit=repeat,
             retry_transient_errors=False,
-            max_retries=10 if self._obey_rate_limit else 0,
+            max_retries=10 if repeat else 0,
             extra_headers=extra_headers,
             **kwargs,
         )

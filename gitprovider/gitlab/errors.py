@@ -9,13 +9,14 @@ A refusal that no rule names keeps GitLab's own message, and its status alone de
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import gitlab
 
+from gitprovider._core.json import parse
 from gitprovider._remote.errors import UNKNOWN, ErrorRule, map_response, with_hint
 from gitprovider._remote.failures import transport_error
 from gitprovider._remote.response import Response, StatusError
@@ -516,7 +517,8 @@ def is_retryable_read_error(error: Exception, *, obey_rate_limit: bool = False) 
 
 def error_message(response: Response) -> str:
     """GitLab's message as one line, whether ``message`` is a string, a list, an object of lists, or a page."""
-    lines = list(_lines(response.data)) if isinstance(response.data, dict) else []
+    # A long name above many values would be repeated for each of them.
+    lines = list(islice(_lines(response.data), 50)) if isinstance(response.data, dict) else []
     if lines:
         return "; ".join(dict.fromkeys(lines))
     text = response.text.strip()
@@ -543,7 +545,7 @@ def _flat(value: Any, name: str = "") -> Iterator[str]:
     if isinstance(value, dict):
         for key, inner in value.items():
             # Rails names a message that belongs to no field `base` or `error`.
-            yield from _flat(inner, name if key in ("base", "error", "message") else f"{name}.{key}".lstrip("."))
+            yield from _flat(inner, name if key in ("base", "error", "message") else f"{name}.{key}".lstrip(".")[:200])
     elif isinstance(value, list | tuple):
         for inner in value:
             yield from _flat(inner, name)
@@ -595,7 +597,7 @@ def _sdk(exc: gitlab.GitlabError) -> GitProviderError:
     body = exc.response_body or b""
     text = body.decode("utf-8", "replace") if isinstance(body, bytes) else str(body)
     try:
-        data = json.loads(text)
+        data = parse(text)
     except ValueError:
         data = None
     return refusal(Response(status=exc.response_code, data=data, text=text or str(exc.error_message)))

@@ -12,11 +12,11 @@ A call that ends in between leaves the bridge. The next one knows it by its name
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gitprovider._core.wildcards import matches
 from gitprovider._remote.json_reader import JsonReader
 from gitprovider._remote.operation import RemoteOperation
 from gitprovider._remote.response import StatusError
@@ -250,8 +250,7 @@ class Rule:
 
     def matches(self, branch: str) -> bool:
         """Whether it applies to ``branch``. ``*`` is any run of characters, also an empty one."""
-        pattern = ".*".join(re.escape(part) for part in self.name.split("*"))
-        return re.fullmatch(pattern, branch, re.DOTALL) is not None
+        return matches(self.name, branch)
 
 
 def rule(data: JsonReader) -> Rule:

@@ -92,7 +92,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
             streams may have any size.
         obey_rate_limit: True turns python-gitlab's own handling of 429 on. It sends every request again, also a
             mutation, up to ten times, and waits as long as the host asks. The library then retries no 429 itself, and
-            "sent once" does not hold for a 429.
+            "sent once" does not hold for a 429. Inside ``with deadline(…)`` nothing is repeated.
         allow_http: permit ``http://`` to a host that is not this machine. The token then travels in the clear.
         settle: seconds after which a request whose response was lost can no longer take effect.
         on_event: is called with every request, retry and operation.

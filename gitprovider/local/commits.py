@@ -12,9 +12,10 @@ from gitprovider import checks
 from gitprovider._core import edits
 from gitprovider.contract import TreeEntry
 from gitprovider.errors import AlreadyExistsError, ConflictError, HeadMovedError, InvalidRequestError, NotFoundError
-from gitprovider.local.git import BareRepository, CommitRecord, commit_record, damaged, signature
+from gitprovider.local.errors import damaged
+from gitprovider.local.git import BareRepository, CommitRecord, commit_record, signature
 from gitprovider.local.protection import refuse_deletion, refuse_push
-from gitprovider.local.pull_requests import close_all_of
+from gitprovider.local.pull_requests import close, open_pull_requests_of
 from gitprovider.local.session import OnCommit, Session, Sessions
 from gitprovider.local.trees import write_tree
 from gitprovider.models import Author, FileChange
@@ -56,7 +57,11 @@ class Commits(Sessions):
                 raise AlreadyExistsError(f"{session.repo.path} has a branch {name!r}", existing=(name, held))
             session.git.commit(sha)
             session.git.refuse_clash(name)
-            session.git.set_branch(name, sha)
+            try:
+                session.git.set_branch(name, sha, old=None)
+            except HeadMovedError as error:
+                held = error.actual
+                raise AlreadyExistsError(f"{session.repo.path} has a branch {name!r}", existing=(name, held)) from None
 
     def move_branch(
         self, path: str, branch: str, sha: str, *, expected: str | None, force: bool = False, bypass: bool = False
@@ -82,28 +87,46 @@ class Commits(Sessions):
                 )
             if not bypass:
                 refuse_push(session, branch, old=held, new=sha)
-            session.git.set_branch(branch, sha)
+            session.git.set_branch(branch, sha, old=held)
 
-    def delete_branch(self, path: str, branch: str, *, expected: str | None = None, bypass: bool = False) -> None:
+    def delete_branch(
+        self,
+        path: str,
+        branch: str,
+        *,
+        expected: str | None = None,
+        bypass: bool = False,
+        refuse_targeted: bool = False,
+    ) -> None:
         """Delete a branch, at ``expected`` where that is given, and close the open pull requests from or to it.
 
         Args:
+            refuse_targeted: refuse to delete the target of an open pull request.
             bypass: ignore the branch's protection.
 
         Raises:
             NotFoundError: the branch does not exist.
             HeadMovedError: the branch is not at ``expected``.
             PermissionDeniedError: the protection forbids it.
-            ConflictError: it is the default branch.
+            ConflictError: it is the default branch, or the target that ``refuse_targeted`` keeps.
         """
         with self._writing(path) as session:
-            _refuse_moved(branch, expected, session.head(branch))
+            held = session.head(branch)
+            _refuse_moved(branch, expected, held)
             if branch == session.repo.default_branch:
                 raise ConflictError(f"{branch!r} is the default branch and cannot be deleted")
             if not bypass:
                 refuse_deletion(session, branch)
-            close_all_of(session, branch)
-            session.git.delete_branch(branch)
+            pulls = open_pull_requests_of(session, branch)
+            numbers = sorted(pull.number for pull in pulls if pull.target_branch == branch)
+            if refuse_targeted and numbers:
+                raise ConflictError(
+                    f"{branch!r} was not deleted: it is the target of the open pull requests {numbers}",
+                    hint="merge or close them, or give them another target branch",
+                )
+            for pull in pulls:
+                close(session, pull)
+            session.git.delete_branch(branch, old=held)
 
     # Objects
 
@@ -246,7 +269,7 @@ class Commits(Sessions):
                 on_commit(held, sha)
             if not bypass:
                 refuse_push(session, branch, old=held, new=sha)
-            git.set_branch(branch, sha)
+            git.set_branch(branch, sha, old=held)
             return made
 
     def _write_commit(

@@ -12,14 +12,16 @@ import secrets
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from gitprovider.errors import Outcome, ProviderUnavailableError
+from gitprovider.errors import GitProviderError, Outcome, ProviderUnavailableError
+from gitprovider.local.errors import disk_error
 from gitprovider.local.fork_gate import inside
+from gitprovider.local.storage import make_folder
 from gitprovider.models import BranchProtection, PullRequestState, Visibility
 
 # "gpfg": distinguishes a forge's database from any other SQLite file.
@@ -175,7 +177,7 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """One consistent view. A forge that does not exist yet reads as empty and is not made."""
-        with inside(), self._opened(":memory:" if self._is_new() else str(self.path)) as connection:
+        with inside(), self._opened(":memory:" if self._is_new() else str(self.path), only_reading=True) as connection:
             connection.execute("BEGIN")
             yield connection
             connection.execute("ROLLBACK")
@@ -213,7 +215,8 @@ class Database:
             # Made under another name and then linked: neither a kill nor a race leaves an incomplete database.
             draft = self.path.with_name(f".{secrets.token_hex(8)}.sqlite3")
             with self._disk():
-                self.path.parent.mkdir(parents=True, exist_ok=True)
+                make_folder(self.path.parent)
+                draft.touch(0o600)  # SQLite gives its other files the mode of this one
                 with self._opened(str(draft), fresh=True):
                     pass
                 with suppress(FileExistsError):
@@ -226,27 +229,55 @@ class Database:
         try:
             yield
         except OSError as exc:
-            raise ProviderUnavailableError(f"{self.path.parent} cannot hold a forge: {exc}", transient=False) from exc
+            raise disk_error(exc, self.path.parent) or exc from exc
 
     @contextmanager
-    def _opened(self, name: str, *, fresh: bool = False) -> Iterator[sqlite3.Connection]:
+    def _opened(self, name: str, *, fresh: bool = False, only_reading: bool = False) -> Iterator[sqlite3.Connection]:
         try:
-            connection = sqlite3.connect(name, timeout=_BUSY_SECONDS, isolation_level=None)
-            try:
-                connection.row_factory = sqlite3.Row
-                if fresh or name == ":memory:":
-                    connection.executescript(_SCHEMA)
-                elif connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
-                    raise sqlite3.DatabaseError("it is empty or not a forge's database")
-                elif (version := connection.execute("PRAGMA user_version").fetchone()[0]) != _VERSION:
-                    raise sqlite3.DatabaseError(f"its layout is version {version}; this library reads {_VERSION}")
-                connection.execute("PRAGMA synchronous = FULL")
-                connection.execute("PRAGMA foreign_keys = ON")
+            connection, as_of = self._connected(name, fresh=fresh), None
+        except sqlite3.Error as exc:
+            # SQLite makes files beside the database for a reader too. Where it cannot, as on a read-only or full disk,
+            # the file is read as it is, if nothing waits in its log.
+            as_of = self._settled() if only_reading and isinstance(exc, sqlite3.OperationalError) else None
+            if as_of is None:
+                raise self._unavailable(exc) from exc
+        try:
+            if as_of is not None:
+                connection = self._connected(f"{self.path.as_uri()}?immutable=1")
+            with closing(connection):
                 yield connection
-            finally:
-                connection.close()
         except sqlite3.Error as exc:
             raise self._unavailable(exc) from exc
+        if as_of is not None and self._settled() != as_of:
+            raise self._locked()
+
+    def _connected(self, name: str, *, fresh: bool = False) -> sqlite3.Connection:
+        connection = sqlite3.connect(name, timeout=_BUSY_SECONDS, isolation_level=None, uri=name.startswith("file:"))
+        try:
+            connection.row_factory = sqlite3.Row
+            if fresh or name == ":memory:":
+                connection.executescript(_SCHEMA)
+            elif connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
+                raise sqlite3.DatabaseError("it is empty or not a forge's database")
+            elif (version := connection.execute("PRAGMA user_version").fetchone()[0]) != _VERSION:
+                raise sqlite3.DatabaseError(f"its layout is version {version}; this library reads {_VERSION}")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _settled(self) -> tuple[int, int] | None:
+        """The state of the database's file; None while its log has something that the file has not."""
+        try:
+            log = self.path.with_name(f"{self.path.name}-wal")
+            if log.exists() and log.stat().st_size:
+                return None
+            stat = self.path.stat()
+        except OSError:
+            return None
+        return stat.st_mtime_ns, stat.st_size
 
     def _begin(self, connection: sqlite3.Connection) -> None:
         deadline = time.monotonic() + (LOCK_WAIT_SECONDS if self._lock_wait is None else self._lock_wait)
@@ -259,16 +290,19 @@ class Database:
                     raise
         connection.execute(f"PRAGMA busy_timeout = {int(_BUSY_SECONDS * 1000)}")
 
-    def _unavailable(self, exc: sqlite3.Error, outcome: Outcome = Outcome.NOT_APPLIED) -> ProviderUnavailableError:
+    def _unavailable(self, exc: sqlite3.Error, outcome: Outcome = Outcome.NOT_APPLIED) -> GitProviderError:
         if _is_busy(exc):
-            return ProviderUnavailableError(
-                f"the forge's database {self.path} is locked by another writer", transient=True, outcome=outcome
-            )
-        return ProviderUnavailableError(
+            return self._locked(outcome)
+        return disk_error(exc, self.path, outcome=outcome) or ProviderUnavailableError(
             f"the forge's database {self.path} cannot be used: {exc}",
             transient=False,
             outcome=outcome,
-            hint="restore the database from a backup, or check whether the disk is full",
+            hint="restore the database from a backup",
+        )
+
+    def _locked(self, outcome: Outcome = Outcome.NOT_APPLIED) -> ProviderUnavailableError:
+        return ProviderUnavailableError(
+            f"the forge's database {self.path} is locked by another writer", transient=True, outcome=outcome
         )
 
     @contextmanager

@@ -6,9 +6,11 @@
     root/repositories/acme/widgets.git        a bare repository; `git clone` accepts its path
     root/.gitprovider-scratch/                repositories while they are made or removed
 
-Every write holds SQLite's write lock while it reads, checks and moves a ref, because libgit2 has no compare-and-set for
-refs. Reads take no lock. Any number of processes and threads may share a root. Nothing stays open between two calls, so
-a fork is harmless.
+Every write holds SQLite's write lock while it reads, checks and moves a ref, so writers of this library never meet. A
+ref moves under Git's own lock file, from the value that was read, so Git may work on a repository at the same time
+(:mod:`gitprovider.local.refs`). A push by Git obeys the protection of branches. Only the user who made the forge may
+read or write its folder. Reads take no lock. Any number of processes and threads may share a root. Nothing stays open
+between two calls, so a fork is harmless.
 
 A forge raises the library's errors and leaves ``provider`` to the caller.
 """

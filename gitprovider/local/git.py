@@ -6,12 +6,11 @@ nothing. A power failure may lose the last seconds.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pygit2
@@ -19,10 +18,13 @@ from pygit2.enums import SortMode
 
 from gitprovider import checks
 from gitprovider.contract import TreeEntry
-from gitprovider.errors import ConflictError, InvalidRequestError, NotFoundError, ProviderUnavailableError
+from gitprovider.errors import ConflictError, InvalidRequestError, NotFoundError
+from gitprovider.local.errors import damaged, disk_error
+from gitprovider.local.refs import HEADS, Refs
 from gitprovider.models import Author
 
-_HEADS = "refs/heads/"
+# Above the priorities of libgit2's own backends, which are 1 and 2.
+_FIRST = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +45,17 @@ class BareRepository:
 
     Attributes:
         path: the repository's full path, for messages.
-        git: the pygit2 repository.
+        git: the pygit2 repository, for objects and history.
+        refs: its refs.
     """
 
     def __init__(self, git_dir: Path, path: str) -> None:
         self.path = path
-        self.git_dir = git_dir
+        self.refs = Refs(git_dir, path)
         self.git = pygit2.Repository(str(git_dir))
+        # Of the places for loose objects, this one comes first: what it writes is for this user alone.
+        private = pygit2.OdbBackendLoose(str(git_dir / "objects"), -1, False, 0o700, 0o400)
+        self.git.odb.add_backend(private, _FIRST)
 
     # Objects
 
@@ -91,7 +97,13 @@ class BareRepository:
     ) -> str:
         """Write a commit object that no ref names yet."""
         oids = [pygit2.Oid(hex=parent) for parent in parents]
-        return str(self.git.create_commit(None, author, committer, message, pygit2.Oid(hex=tree), oids))
+        sha = str(self.git.create_commit(None, author, committer, message, pygit2.Oid(hex=tree), oids))
+        self._check_written(sha)
+        return sha
+
+    def _check_written(self, sha: str) -> None:
+        if pygit2.Oid(hex=sha) not in self.git:  # as on a full disk, where libgit2 reports success
+            raise pygit2.GitError(f"the object {sha} was not written")
 
     def files(self, tree: pygit2.Tree) -> dict[str, TreeEntry]:
         """Every file below ``tree``, by path."""
@@ -145,39 +157,15 @@ class BareRepository:
 
     def branches(self) -> list[tuple[str, str]]:
         """Every branch and the sha of its head, sorted by name."""
-        found = {
-            ref.name.removeprefix(_HEADS): str(ref.resolve().target)
-            for ref in self.git.listall_reference_objects()
-            if ref.name.startswith(_HEADS)
-        }
-        # libgit2 silently omits a damaged ref from its listing. A look-up by name raises an error.
-        for name in self._loose_branches() - found.keys():
-            head = self.head(name)
-            if head is not None:
-                found[name] = head
-        return sorted(found.items())
-
-    def _loose_branches(self) -> set[str]:
-        heads = self.git_dir / _HEADS
-        return {
-            os.path.relpath(os.path.join(folder, file), heads)
-            for folder, _, files in os.walk(heads)
-            for file in files
-            if not file.endswith(".lock")
-        }
+        return sorted(self.refs.branches().items())
 
     def head(self, branch: str) -> str | None:
         """The branch's head, or None when the branch does not exist."""
-        return self.ref(_HEADS + branch)
-
-    def ref(self, name: str) -> str | None:
-        """The sha that a ref names, or None when the ref does not exist."""
-        ref: pygit2.Reference | None = self.git.references.get(name)
-        return None if ref is None else str(ref.resolve().target)
+        return self.refs.get(HEADS + branch)
 
     def has_branches(self) -> bool:
         """Whether any branch exists. An empty repository has none."""
-        return any(name.startswith(_HEADS.encode()) for name in self.git.raw_listall_references())
+        return self.refs.first(HEADS) is not None
 
     def refuse_clash(self, branch: str) -> None:
         """Refuse a branch name that is a path prefix of another, or the reverse. Git stores branches as files.
@@ -185,44 +173,22 @@ class BareRepository:
         Raises:
             ConflictError: such a branch exists.
         """
-        for raw in self.git.raw_listall_references():
-            other = raw.decode(errors="replace").removeprefix(_HEADS)
-            if other.startswith(branch + "/") or branch.startswith(other + "/"):
-                raise ConflictError(f"{self.path} has the branch {other!r}; Git cannot store {branch!r} beside it")
+        above = (str(folder) for folder in PurePosixPath(branch).parents)
+        other = next((name for name in above if self.head(name) is not None), None) or self.refs.first(
+            f"{HEADS}{branch}/"
+        )
+        if other is not None:
+            other = other.removeprefix(HEADS)
+            raise ConflictError(f"{self.path} has the branch {other!r}; Git cannot store {branch!r} beside it")
 
-    def set_branch(self, branch: str, sha: str) -> None:
-        """Point the branch at ``sha``. The caller holds the forge's lock and has compared the old head."""
-        self.set_ref(_HEADS + branch, sha)
+    def set_branch(self, branch: str, sha: str, *, old: str | None) -> None:
+        """Move the branch from ``old`` to ``sha``; None for a branch that is not there yet. See :meth:`Refs.set`."""
+        self._check_written(sha)
+        self.refs.set(HEADS + branch, sha, old)
 
-    def set_ref(self, name: str, sha: str) -> None:
-        """Point a ref at ``sha``, as :meth:`set_branch` does."""
-        self._drop_stale(name)
-        self.git.references.create(name, pygit2.Oid(hex=sha), force=True)
-
-    def delete_branch(self, branch: str) -> None:
-        """Delete the branch. The caller holds the forge's lock."""
-        self._drop_stale(_HEADS + branch, "packed-refs")
-        self.git.references.delete(_HEADS + branch)
-
-    def set_default(self, branch: str) -> None:
-        """Point HEAD at ``branch``, which need not exist."""
-        self._drop_stale("HEAD")
-        self.git.set_head(_HEADS + branch)
-
-    def _drop_stale(self, *files: str) -> None:
-        # The process that wrote this file held the forge's lock. The caller holds it now, so that process is gone.
-        for name in files:
-            (self.git_dir / f"{name}.lock").unlink(missing_ok=True)
-
-
-def damaged(path: str, problem: object) -> ProviderUnavailableError:
-    """The error for a repository whose files are damaged."""
-    return ProviderUnavailableError(
-        f"the repository {path} is damaged: {problem}",
-        repo=path,
-        transient=False,
-        hint="restore it from a clone or a backup; git fsck lists what is missing",
-    )
+    def delete_branch(self, branch: str, *, old: str) -> None:
+        """Delete the branch, which is at ``old``. See :meth:`Refs.delete`."""
+        self.refs.delete(HEADS + branch, old)
 
 
 @contextmanager
@@ -230,11 +196,12 @@ def opened(git_dir: Path, path: str) -> Iterator[BareRepository]:
     """Open a repository for one operation, and map the errors of pygit2 and the file system.
 
     Raises:
-        ProviderUnavailableError: the directory or an object is missing or damaged, or the disk failed.
+        ProviderUnavailableError: the directory or an object is missing or damaged, or the disk failed or is full.
+        PermissionDeniedError: this user may not read or write the directory.
     """
-    if not git_dir.is_dir():
-        raise damaged(path, f"its directory {git_dir} is missing")
     try:
+        if not git_dir.is_dir():
+            raise damaged(path, f"its directory {git_dir} is missing")
         repository = BareRepository(git_dir, path)
         try:
             yield repository
@@ -243,12 +210,8 @@ def opened(git_dir: Path, path: str) -> Iterator[BareRepository]:
     except KeyError as exc:
         # pygit2 raises it for a missing object.
         raise damaged(path, f"the object {exc.args[0] if exc.args else ''} is missing") from exc
-    except pygit2.GitError as exc:
-        raise damaged(path, exc) from exc
-    except OSError as exc:
-        raise ProviderUnavailableError(
-            f"the repository {path} cannot be used: {exc}", repo=path, transient=False
-        ) from exc
+    except (OSError, pygit2.GitError) as exc:
+        raise disk_error(exc, git_dir, repo=path) or damaged(path, exc) from exc
 
 
 def signature(author: Author, at: datetime) -> pygit2.Signature:

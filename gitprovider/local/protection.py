@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from gitprovider import checks
+from gitprovider._core.wildcards import matches
 from gitprovider.errors import NotFoundError, NotMergeableReason, PermissionDeniedError
 from gitprovider.local.database import Rule, rule_record, rules_json, to_json
+from gitprovider.local.refs import HEADS, PULLS
 from gitprovider.local.session import Session, Sessions, strictest
+from gitprovider.local.storage import install_hook
 from gitprovider.models import BranchProtection, MergeMethod
 
 
@@ -55,6 +57,29 @@ class Protection(Sessions):
                 _put_rule(session, branch, wanted, {} if exact is None else exact.settings)
             return session.combine(_matching_rules(session, branch))
 
+    def check_push(self, path: str, ref: str, old: str, new: str, *, quarantine: str | None = None) -> None:
+        """Check one ref of a push by Git. A sha of zeros stands for a ref that is made or deleted.
+
+        Args:
+            quarantine: the folder of the pushed objects, which the repository does not have yet.
+
+        Raises:
+            PermissionDeniedError: the protection forbids it, the ref is the forge's own, or the repository is archived.
+        """
+        with self._reading(path) as session:
+            if session.repo.archived:
+                raise PermissionDeniedError(f"{session.repo.path} is archived and therefore read-only")
+            if ref.startswith(PULLS):
+                raise PermissionDeniedError(f"{ref} is the forge's own", hint="push to refs/heads/")
+            if ref.startswith(HEADS):
+                if quarantine is not None:
+                    session.git.git.odb.add_disk_alternate(quarantine)
+                branch = ref.removeprefix(HEADS)
+                if new.strip("0"):
+                    refuse_push(session, branch, old=old if old.strip("0") else None, new=new)
+                else:
+                    refuse_deletion(session, branch)
+
     def delete_rule(self, path: str, pattern: str) -> None:
         """Delete the rule of exactly this pattern.
 
@@ -65,11 +90,6 @@ class Protection(Sessions):
             gone = session.execute("DELETE FROM rules WHERE repo_id = ? AND pattern = ?", session.repo.id, pattern)
             if not gone.rowcount:
                 raise NotFoundError(f"{session.repo.path} has no rule for {pattern!r}")
-
-
-def matches(pattern: str, branch: str) -> bool:
-    """Whether a rule's pattern covers a branch. ``*`` is any run of characters, slashes included."""
-    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), branch, re.DOTALL) is not None
 
 
 def protection_of(session: Session, branch: str) -> BranchProtection | None:
@@ -133,17 +153,19 @@ def missing_for_merge(
     return None
 
 
-def _rules(session: Session) -> list[Rule]:
+def _rules(session: Session, wanted: Callable[[str], bool] = bool) -> list[Rule]:
+    """The rules whose pattern is wanted, oldest first. Only these are parsed."""
     rows = session.execute("SELECT * FROM rules WHERE repo_id = ? ORDER BY id", session.repo.id).fetchall()
     with session.database.parsing(f"a rule of {session.repo.path}"):
-        return [rule_record(row) for row in rows]
+        return [rule_record(row) for row in rows if wanted(row["pattern"])]
 
 
 def _matching_rules(session: Session, branch: str) -> list[Rule]:
-    return [rule for rule in _rules(session) if matches(rule.pattern, branch)]
+    return _rules(session, lambda pattern: matches(pattern, branch))
 
 
 def _put_rule(session: Session, pattern: str, protection: BranchProtection, settings: Mapping[str, Any]) -> Rule:
+    install_hook(session.repo.git_dir)  # a forge of an earlier version has none, and the library may have moved since
     session.execute(
         "INSERT INTO rules (repo_id, pattern, protection, settings) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (repo_id, pattern) DO UPDATE SET protection = excluded.protection, settings = excluded.settings",
@@ -152,7 +174,7 @@ def _put_rule(session: Session, pattern: str, protection: BranchProtection, sett
         rules_json(protection),
         to_json(dict(settings)),
     )
-    return next(rule for rule in _rules(session) if rule.pattern == pattern)
+    return _rules(session, lambda each: each == pattern)[0]
 
 
 def _missing_checks(session: Session, protection: BranchProtection, sha: str) -> list[str]:

@@ -12,14 +12,14 @@ from gitprovider import checks
 from gitprovider._core.claims import IntentStore
 from gitprovider._core.operation import BeforeEffect, Operation
 from gitprovider._core.provider import Provider
+from gitprovider._core.wildcards import covered
 from gitprovider.contract import TreeEntry, optional
-from gitprovider.errors import AlreadyExistsError, ConflictError, NotMergeableError, RepoMovedError
+from gitprovider.errors import AlreadyExistsError, NotMergeableError, RepoMovedError
 from gitprovider.events import Hook
 from gitprovider.local import convert
 from gitprovider.local.database import PullRecord
 from gitprovider.local.errors import translate
 from gitprovider.local.forge import Forge
-from gitprovider.local.protection import matches
 from gitprovider.local.session import utc_now
 from gitprovider.models import (
     Branch,
@@ -119,11 +119,9 @@ class LocalProvider(Provider):
 
     def _list_branches(self, op: Operation) -> list[Branch]:
         with op.before("list branches"):
-            patterns = [rule.pattern for rule in self.forge.rules(op.repo)]
-            return [
-                Branch(name=name, sha=sha, protected=any(matches(pattern, name) for pattern in patterns))
-                for name, sha in self.forge.branches(op.repo)
-            ]
+            branches = self.forge.branches(op.repo)
+            protected = covered((rule.pattern for rule in self.forge.rules(op.repo)), [name for name, _ in branches])
+            return [Branch(name=name, sha=sha, protected=name in protected) for name, sha in branches]
 
     def _create_repo(self, op: Operation, asked: CreateRepo) -> Repo:
         with op.effect(asked.effect), _existing_as(convert.repo):
@@ -200,18 +198,8 @@ class LocalProvider(Provider):
             with op.after("delete source branch"):
                 # A branch that is already gone is in the desired state.
                 if optional(self.forge.head, op.repo, pull.source_branch) is not None:
-                    self._refuse_targeted(op.repo, pull.source_branch)
-                    self.forge.delete_branch(op.repo, pull.source_branch, expected=pull.head_sha)
+                    self.forge.delete_branch(op.repo, pull.source_branch, expected=pull.head_sha, refuse_targeted=True)
         return result
-
-    def _refuse_targeted(self, repo: str, branch: str) -> None:
-        """Refuse to delete a branch that open pull requests target, because the forge would close them."""
-        if found := self.forge.pull_requests(repo, target_branch=branch, state=PullRequestState.OPEN):
-            raise ConflictError(
-                f"the source branch was not deleted: it is the target of the open pull requests "
-                f"{sorted(pull.number for pull in found)}",
-                hint="merge or close them, or give them another target branch",
-            )
 
     # The hooks of HostState
 

@@ -26,6 +26,7 @@ from gitprovider.errors import (
 from gitprovider.local.database import PullRecord, pull_record, to_json
 from gitprovider.local.merges import merge_commit, merged_tree
 from gitprovider.local.protection import missing_for_merge, protection_of
+from gitprovider.local.refs import PULLS
 from gitprovider.local.session import OnCommit, Session, Sessions
 from gitprovider.models import MergeMethod, PullRequestState
 
@@ -206,7 +207,8 @@ class PullRequests(Sessions):
         Raises:
             NotFoundError: the pull request does not exist.
             HeadMovedError: the source branch is not at ``expected_head``.
-            NotMergeableError: CLOSED, DRAFT, CONFLICT, REVIEWS, CHECKS or METHOD.
+            NotMergeableError: CLOSED, DRAFT, CONFLICT, REVIEWS, CHECKS or METHOD; PENDING (transient) when another
+                program has just moved the target branch.
         """
         with self._writing(path) as session:
             record, at = _find(session, number), self._now()
@@ -228,9 +230,13 @@ class PullRequests(Sessions):
             merged = _find(session, number)
             if on_commit is not None:
                 on_commit(record.base_sha, sha)
-            session.git.set_ref(_ref(number, "head"), record.head_sha)
-            session.git.set_ref(_ref(number, "merge"), sha)
-            session.git.set_branch(record.target_branch, sha)
+            refs = session.git.refs
+            for name, value in ((_ref(number, "head"), record.head_sha), (_ref(number, "merge"), sha)):
+                refs.set(name, value, refs.get(name))
+            try:
+                session.git.set_branch(record.target_branch, sha, old=record.base_sha)
+            except HeadMovedError as error:
+                raise NotMergeableError(error.message, reason=NotMergeableReason.PENDING, transient=True) from None
             return merged
 
     def _write_merge(
@@ -293,11 +299,19 @@ class PullRequests(Sessions):
             return session.checks(sha)
 
 
-def close_all_of(session: Session, branch: str) -> None:
-    """Close the open pull requests from or to a branch that is about to be deleted."""
-    for record in _select(session, None, None):
-        if branch in (record.source_branch, record.target_branch) and record.state is PullRequestState.OPEN:
-            _save(session, record.replace(state=PullRequestState.CLOSED))
+def open_pull_requests_of(session: Session, branch: str) -> list[PullRecord]:
+    """The open pull requests from or to a branch."""
+    rows = session.execute(
+        "SELECT * FROM pulls WHERE repo_id = ? AND state = 'open' AND ?2 IN (source_branch, target_branch)",
+        session.repo.id,
+        branch,
+    ).fetchall()
+    return [record for row in rows if (record := _current(session, row)).state is PullRequestState.OPEN]
+
+
+def close(session: Session, record: PullRecord) -> None:
+    """Close a pull request whose branch is about to be deleted."""
+    _save(session, record.replace(state=PullRequestState.CLOSED))
 
 
 def _find(session: Session, number: int) -> PullRecord:
@@ -330,9 +344,9 @@ def _current(session: Session, row: sqlite3.Row) -> PullRecord:
 def _follow_branches(session: Session, record: PullRecord) -> PullRecord:
     git = session.git
     source, target = git.head(record.source_branch), git.head(record.target_branch)
-    made = git.ref(_ref(record.number, "merge"))
+    made = git.refs.get(_ref(record.number, "merge"))
     if made is not None and target is not None and git.contains(made, target):
-        merged = git.ref(_ref(record.number, "head")) or record.head_sha
+        merged = git.refs.get(_ref(record.number, "head")) or record.head_sha
         return record.replace(state=PullRequestState.MERGED, head_sha=merged, merge_commit_sha=made)
     # A missing branch closes its pull requests, even where a kill or a push left the row open.
     state = PullRequestState.OPEN if source and target else PullRequestState.CLOSED
@@ -420,4 +434,4 @@ def _refused(record: PullRecord, reason: NotMergeableReason, problem: str | None
 
 
 def _ref(number: int, name: str) -> str:
-    return f"refs/pull/{number}/{name}"
+    return f"{PULLS}{number}/{name}"

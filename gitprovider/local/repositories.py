@@ -67,10 +67,8 @@ class Repositories(Sessions):
         text = f"# {repo.path.rpartition('/')[2]}\n" + (f"\n{repo.description}\n" if repo.description else "")
         tree = write_tree(git, None, {"README.md": (git.write_blob(text.encode()), "100644")})
         by = signature(self.identity, self._now())
-        git.set_branch(
-            repo.default_branch,
-            git.write_commit(tree=tree, parents=[], message="Initial commit", author=by, committer=by),
-        )
+        sha = git.write_commit(tree=tree, parents=[], message="Initial commit", author=by, committer=by)
+        git.set_branch(repo.default_branch, sha, old=None)
 
     def repo(self, path: str) -> RepoRecord:
         """A repository by its path, in any case."""
@@ -137,7 +135,7 @@ class Repositories(Sessions):
                 with opened(repo.git_dir, repo.path) as git:
                     if git.has_branches():
                         Session(self._database, db, repo, git, self._combine).head(default_branch)
-                    git.set_default(default_branch)
+                    git.refs.set_head(default_branch)
             return find_repo(self._database, db, self.root, path)
 
     def delete_repo(self, path: str) -> None:

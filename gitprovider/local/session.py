@@ -15,6 +15,7 @@ from typing import Any
 from gitprovider.errors import NotFoundError, PermissionDeniedError, RepoMovedError
 from gitprovider.local.database import Database, RepoRecord, Rule, repo_record
 from gitprovider.local.git import BareRepository, opened
+from gitprovider.local.storage import refuse_link
 from gitprovider.models import Author, BranchProtection
 
 IDENTITY = Author(name="gitprovider", email="forge@gitprovider.invalid")
@@ -79,6 +80,7 @@ def find_repo(database: Database, db: sqlite3.Connection, root: Path, path: str)
     Raises:
         RepoMovedError: the repository was renamed.
         NotFoundError: the repository does not exist.
+        ProviderUnavailableError: its directory is not below the root.
     """
     row = db.execute("SELECT * FROM repos WHERE path = ?", (path,)).fetchone()
     if row is None:
@@ -89,7 +91,9 @@ def find_repo(database: Database, db: sqlite3.Connection, root: Path, path: str)
             raise RepoMovedError(f"{path} has been renamed to {moved[0]}", moved_to=moved[0], repo=path)
         raise NotFoundError(f"there is no repository {path}", repo=path)
     with database.parsing(f"the row of {path}"):
-        return repo_record(row, root)
+        repo = repo_record(row, root)
+    refuse_link(root, repo.git_dir)
+    return repo
 
 
 class Sessions:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import responses
@@ -90,7 +91,7 @@ BOMBS = {
 
 
 @kinds
-@pytest.mark.parametrize("status", [200, 404, 500])
+@pytest.mark.parametrize("status", [200, 404])
 @pytest.mark.parametrize("coding", BOMBS)
 def test_a_bomb_is_not_decompressed_beyond_the_limit(kind: str, coding: str, status: int) -> None:
     """If this fails, a host fills the memory of a service with a few kB."""
@@ -161,18 +162,11 @@ def test_the_limit_is_the_last_size_that_is_read(kind: str, extra: int) -> None:
 def test_what_is_cut_before_the_effect_step_is_not_applied(kind: str) -> None:
     """If this fails, a caller asks what became of a request that was never sent."""
     with raw_host(endless(head(), b"0")) as host, connected(kind, host.url, Limits(max_body=MIB)) as provider:
-        error = (
-            failed(
-                lambda: provider.open_pull_request(
-                    REPO, source_branch="a", target_branch="b", title="t", reviewers=["x"]
-                )
-            )
-            if kind == "gitlab"
-            else failed(lambda: provider.create_branch(REPO, "x", source="main"))
-        )
+        error = failed(lambda: provider.create_repo(REPO))
 
     assert error.outcome is Outcome.NOT_APPLIED
-    assert all(request.startswith("GET ") for request in host.requests)
+    assert "limits.max_body" in error.message
+    assert [request.partition(" ")[0] for request in host.requests] == ["GET"]
 
 
 @kinds
@@ -210,8 +204,8 @@ def test_json_has_a_bounded_number_of_values(item: str) -> None:
 
 
 @kinds
-@pytest.mark.parametrize("status", [201, 400, 404, 409, 422, 429, 500])
-@pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 490, 900, 100_000])
+@pytest.mark.parametrize("status", [201, 409, 500])
+@pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 490, 100_000])
 @pytest.mark.parametrize("shape", ["{}", '{{"message":{}}}', '{{"error":{{"base":{}}}}}', '{{"errors":[{}]}}'])
 def test_deep_json_in_any_response_is_an_error_with_the_intent(kind: str, status: int, depth: int, shape: str) -> None:
     """If this fails, a RecursionError comes out of a mutation, and nobody knows whether it was applied."""
@@ -382,16 +376,11 @@ def test_the_local_forge_refuses_limits() -> None:
 # Pages
 
 
-def paged(kind: str, page: Callable[[int], list[dict[str, Any]]]) -> Callable[[str], Iterable[bytes]]:
+def paged(page: Callable[[int], list[dict[str, Any]]]) -> Callable[[str], Iterable[bytes]]:
+    """Every page says that another one follows."""
+
     def respond(request: str) -> Iterable[bytes]:
-        number = (
-            int(request.partition("page=")[2].split("&")[0].split(" ")[0])
-            if "?page=" in request or "&page=" in request
-            else 1
-        )
-        for part in request.split(" ")[1].partition("?")[2].split("&"):
-            if part.startswith("page="):
-                number = int(part[5:])
+        number = int(parse_qs(urlsplit(request.split()[1]).query)["page"][0])
         link = f'Link: <http://any/?page={number + 1}>; rel="next"'
         return [whole(json.dumps(page(number)).encode(), link, f"X-Next-Page: {number + 1}")]
 
@@ -409,7 +398,7 @@ def branches(start: int) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("period", [1, 2, 3, 7])
 def test_pages_that_come_round_again_are_an_error(kind: str, period: int) -> None:
     """If this fails, a host whose pages alternate keeps a listing going for ever."""
-    respond = paged(kind, lambda number: branches(100 * (number % period)))
+    respond = paged(lambda number: branches(100 * (number % period)))
     with raw_host(respond) as host, connected(kind, host.url) as provider:
         error = failed(lambda: provider.list_branches(REPO))
 
@@ -421,7 +410,7 @@ def test_pages_that_come_round_again_are_an_error(kind: str, period: int) -> Non
 @kinds
 def test_pages_without_end_are_cut_at_the_limit(kind: str) -> None:
     """If this fails, a host that makes up new pages fills the memory of a service."""
-    respond = paged(kind, lambda number: branches(100 * number))
+    respond = paged(lambda number: branches(100 * number))
     with raw_host(respond) as host, connected(kind, host.url, Limits(max_pages=5)) as provider:
         error = failed(lambda: provider.list_branches(REPO))
 
@@ -453,7 +442,7 @@ class WithHeaders:
 
 
 @kinds
-@pytest.mark.parametrize("value", ["abc", "", "nan", "inf", "1e999", "-", "0x10", "9" * 5000, "1,2"])
+@pytest.mark.parametrize("value", ["abc", "", "nan", "1e999", "9" * 5000])
 def test_a_header_that_an_sdk_cannot_read_does_not_undo_a_success(kind: Any, value: str, tmp_path: Path) -> None:
     """If this fails, a mutation that took effect is an error, because of a number that nobody asked for."""
     names = ("x-ratelimit-remaining", "x-ratelimit-limit", "x-ratelimit-reset", "retry-after", "ratelimit-remaining",

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import gitprovider
+from gitprovider._core.wildcards import matches
 from gitprovider._remote.errors import ErrorRule
 from gitprovider.checks import check_repo_path
 from gitprovider.errors import GitProviderError
@@ -35,9 +36,6 @@ MADE = {
     "fakes/gitlab/repositories.py: pattern": "",
     "fakes/http.py: parts + '\\\\Z'": r"/repos/(?P<repo>.+)/git/refs/(?P<ref>[^/]+)\Z",
     "fakes/mount.py: f'{scheme}://{re.escape(authority)}{port}{re.escape(slash + path)}(?:[/?#]|\\\\Z)'": "",
-    # The wildcard rules of a host, which have a matcher and a test of their own.
-    "gitlab/protection.py: pattern": "",
-    "local/protection.py: '.*'.join(map(re.escape, pattern.split('*')))": "",
 }
 Found = tuple[str, str, int, str]  # where, expression, flags, function
 
@@ -215,6 +213,13 @@ def test_an_expression_that_is_not_linear_is_found(pattern: str) -> None:
 def test_redaction_is_linear(piece: str) -> None:
     """The whole of it, with secrets of its own, on texts that its expressions begin to match."""
     assert is_linear(lambda text: redact(text, ["aaaa-aaaa-aaaa", "other+secret"]), ("", piece, "\0"))
+
+
+@pytest.mark.parametrize("piece", ["*a", "*ab*", "**", "a*", "*aa"])
+@pytest.mark.parametrize("end", ["c", "*c", ""])
+def test_a_pattern_with_many_wildcards_is_linear(piece: str, end: str) -> None:
+    """A host's rule of ten stars must not hold a thread for seconds."""
+    assert is_linear(lambda text: matches(piece * 3 + end, text), ("", "a", ""))
 
 
 @pytest.mark.parametrize("size", [HOST_TEXT, 100 * HOST_TEXT])

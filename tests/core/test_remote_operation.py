@@ -8,10 +8,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from gitprovider._core.operation import chain
 from gitprovider._remote.failures import transport_error
 from gitprovider._remote.json_reader import JsonReader
 from gitprovider._remote.operation import RemoteOperation
-from gitprovider.errors import GitProviderError, UnexpectedResponseError
+from gitprovider.errors import GitProviderError, Outcome, UnexpectedResponseError
 from tests.support.fake_client import FakeClient
 
 
@@ -43,6 +44,24 @@ def test_whatever_an_exception_holds_is_scrubbed() -> None:
 
     assert caught.value.__cause__ is exc
     assert "hunter22" not in f"{exc.args}{vars(exc)}{caught.value}"
+
+
+@pytest.mark.parametrize("failure", [RecursionError, MemoryError, ValueError, KeyError])
+def test_a_failure_while_an_error_is_made_is_unknown_with_the_intent(failure: type[Exception]) -> None:
+    """If this fails, what a host put into a response comes out of a mutation raw, without outcome and with its text."""
+
+    def fail(text: str) -> str:
+        raise failure(text)
+
+    op = remote_operation(FakeClient(), redact=fail, mutation=True)
+    lost = ValueError("hunter22", OSError("hunter22"))
+    with pytest.raises(UnexpectedResponseError) as caught, op.effect("create branch"):
+        raise lost from KeyError("hunter22")
+
+    assert caught.value.outcome is Outcome.UNKNOWN
+    assert caught.value.intent is not None
+    assert caught.value.failed_step == "create branch"
+    assert "hunter22" not in f"{caught.value} {[(link.args, vars(link)) for link in chain(caught.value)]}"
 
 
 def test_pages_end_where_the_host_says() -> None:

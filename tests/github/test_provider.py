@@ -124,7 +124,7 @@ def test_a_limit_is_waited_for_as_long_as_it_asks(
     ],
 )
 def test_what_does_not_pass_is_not_repeated(hub: Hub, status: int, body: bytes, kind: type[GitProviderError]) -> None:
-    """A refusal, and an answer that is no repository, is an error at once (JSON that breaks off is tried again)."""
+    """A refusal, and an answer that is no repository, is an error at once."""
     hub.given_fault(Fault(kind="status", status=status, body=body, times=None))
 
     with pytest.raises(kind) as caught:

@@ -16,6 +16,7 @@ import responses
 
 from gitprovider.errors import Outcome, ProviderUnavailableError, RateLimitedError
 from gitprovider.gitlab import GitLabProvider
+from gitprovider.limits import deadline
 from tests.support.gitlab_world import REPO, TOKEN, URL, FakeTime
 
 PROJECTS = f"{URL}/api/v4/projects"
@@ -248,6 +249,19 @@ def test_with_the_option_a_mutation_is_re_sent_and_nothing_is_on_top(
     assert posts(rsps) == 11
     assert (naps, clock.slept) == ([3] * 10, [])
     assert caught.value.attempts == 1
+
+
+def test_with_the_option_and_a_deadline_nothing_is_repeated(
+    rsps: responses.RequestsMock, naps: list[float], make: Callable[..., GitLabProvider]
+) -> None:
+    """If this fails, python-gitlab sleeps past the caller's deadline."""
+    rsps.post(BRANCHES, status=429, headers={"Retry-After": "3"})
+
+    with deadline(60), pytest.raises(RateLimitedError):
+        make(obey_rate_limit=True).create_branch(REPO, "feature", source=SHA)
+
+    assert posts(rsps) == 1
+    assert naps == []
 
 
 def test_with_the_option_a_read_is_left_to_python_gitlab(

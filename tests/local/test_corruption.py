@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ import pytest
 from gitprovider import BranchProtection, Outcome, ProviderUnavailableError, PutFile
 from gitprovider.local import Forge, LocalProvider
 from gitprovider.local.git import BareRepository
+from gitprovider.local.refs import Refs
 from tests.support.local_forge import REPO, git
 
 CHANGE = [PutFile(path="README.md", content="changed\n")]
@@ -234,13 +235,13 @@ def test_a_full_disk_is_not_called_damage(provider: LocalProvider, monkeypatch: 
 
 def test_a_branch_made_while_branches_are_listed(forge: Forge, git_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that comes between the two looks is listed, and one that goes is not."""
-    loose = BareRepository._loose_branches
+    files = Refs._files
 
-    def changed(repository: BareRepository) -> set[str]:
+    def changed(refs: Refs, prefix: str) -> Iterator[str]:
         (git_dir / "refs/heads/late").write_text(forge.head(REPO, "main") + "\n")
-        return {*loose(repository), "gone"}
+        yield from (*files(refs, prefix), "refs/heads/gone")
 
-    monkeypatch.setattr(BareRepository, "_loose_branches", changed)
+    monkeypatch.setattr(Refs, "_files", changed)
 
     assert [name for name, _ in forge.branches(REPO)] == ["late", "main"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,7 +21,8 @@ from gitprovider import (
     PullRequestState,
     PutFile,
 )
-from gitprovider.local import Forge
+from gitprovider.local import Forge, PullRecord, pull_requests
+from gitprovider.local.session import Session
 from tests.support.local_forge import REPO, git
 
 MERGE, SQUASH, REBASE = MergeMethod.MERGE, MergeMethod.SQUASH, MergeMethod.REBASE
@@ -254,13 +256,18 @@ def test_a_merge_that_recorded_and_did_not_move(forge: Forge) -> None:
     assert forge.merge(REPO, number, method=MERGE).state is PullRequestState.MERGED
 
 
+def _lock(git_dir: Path, lock: str) -> None:
+    """Leave a lock file as a writer does that is killed while it holds it."""
+    (git_dir / lock).parent.mkdir(parents=True, exist_ok=True)
+    (git_dir / lock).hardlink_to(git_dir / "gitprovider-lock")
+
+
 @pytest.mark.parametrize("lock", ["refs/heads/main.lock", "refs/pull/1/merge.lock", "refs/pull/1/head.lock"])
 def test_a_stale_lock_is_in_nobodys_way(forge: Forge, git_dir: Path, lock: str) -> None:
     """A writer that was killed left its lock file: the next one takes it away."""
     _branch(forge, "topic", {"t": "t"})
     number = _open(forge)
-    (git_dir / lock).parent.mkdir(parents=True, exist_ok=True)
-    (git_dir / lock).write_text("")
+    _lock(git_dir, lock)
 
     assert forge.merge(REPO, number, method=MERGE).state is PullRequestState.MERGED
     assert not (git_dir / lock).exists()
@@ -271,8 +278,7 @@ def test_a_stale_lock_on_packed_refs_and_head(forge: Forge, git_dir: Path) -> No
     _branch(forge, "topic")
     git(git_dir, "pack-refs", "--all")
     for lock in ("packed-refs.lock", "refs/heads/topic.lock", "HEAD.lock"):
-        (git_dir / lock).parent.mkdir(parents=True, exist_ok=True)
-        (git_dir / lock).write_text("")
+        _lock(git_dir, lock)
 
     forge.update_repo(REPO, default_branch="topic")
     forge.delete_branch(REPO, "main")
@@ -397,3 +403,26 @@ def test_a_method_that_the_settings_forbid(forge: Forge, method: MergeMethod) ->
 
     assert forge.mergeability(REPO, number, method=method, bypass=True) is NotMergeableReason.METHOD
     assert [forge.mergeability(REPO, number, method=other) for other in METHODS if other is not method] == [None, None]
+
+
+def test_deleting_a_branch_reads_its_own_pull_requests_only(forge: Forge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With thousands of pull requests, each deletion would otherwise look up the branches of them all."""
+    for name in ("one", "two", "three", "other"):
+        _branch(forge, name, {name: name})
+    numbers = {name: _open(forge, name) for name in ("one", "two", "three")}
+    stacked = forge.open_pull_request(REPO, source_branch="other", target_branch="one", title="x").number
+    read: list[int] = []
+    current = pull_requests._current
+
+    def counted(session: Session, row: sqlite3.Row) -> PullRecord:
+        read.append(row["number"])
+        return current(session, row)
+
+    monkeypatch.setattr(pull_requests, "_current", counted)
+    forge.delete_branch(REPO, "one")
+
+    assert sorted(read) == [numbers["one"], stacked]
+    assert [pull.number for pull in forge.pull_requests(REPO, state=PullRequestState.CLOSED)] == [
+        stacked,
+        numbers["one"],
+    ]

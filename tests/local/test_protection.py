@@ -19,8 +19,8 @@ from gitprovider import (
     PermissionDeniedError,
     PutFile,
 )
+from gitprovider._core.wildcards import matches
 from gitprovider.local import Forge, LocalProvider, Rule
-from gitprovider.local.protection import matches
 from tests.support.local_forge import REPO
 
 NOTHING = BranchProtection.nothing()

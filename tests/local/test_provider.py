@@ -34,6 +34,7 @@ from gitprovider import (
 from gitprovider.events import Event, OperationEvent
 from gitprovider.local import Forge, LocalProvider
 from gitprovider.local.git import BareRepository
+from gitprovider.local.refs import Refs
 from tests.support.local_forge import REPO, reports, start
 
 FILE = PutFile(path="x", content="x")
@@ -360,10 +361,10 @@ def test_nothing_can_fail_between_the_move_of_a_branch_and_the_record_of_it(
     number = _topic(provider)
     move = BareRepository.set_branch
 
-    def moved_and_then_unreadable(repository: BareRepository, branch: str, sha: str) -> None:
-        move(repository, branch, sha)
+    def moved_and_then_unreadable(repository: BareRepository, branch: str, sha: str, *, old: str | None) -> None:
+        move(repository, branch, sha, old=old)
         monkeypatch.setattr(BareRepository, "find", _unreadable)
-        monkeypatch.setattr(BareRepository, "ref", _unreadable)
+        monkeypatch.setattr(Refs, "get", _unreadable)
 
     monkeypatch.setattr(BareRepository, "set_branch", moved_and_then_unreadable)
 
@@ -378,3 +379,31 @@ def test_nothing_can_fail_between_the_move_of_a_branch_and_the_record_of_it(
 
 def _unreadable(*given: object) -> None:
     raise OSError(5, "Input/output error")
+
+
+@pytest.mark.parametrize("merged_before", [False, True])
+def test_the_target_of_other_pull_requests_is_not_deleted(provider: LocalProvider, merged_before: bool) -> None:
+    """The deletion would close pull requests that stand on the branch, and somebody's work with them."""
+    number = _topic(provider)
+    source = provider.get_pull_request(REPO, number).source_branch
+    stacked = []
+    for name in ("second", "third"):
+        provider.create_branch(REPO, name, source=source)
+        provider.commit_files(REPO, name, [PutFile(path=name, content=name)], message=name)
+        stacked.append(provider.open_pull_request(REPO, source_branch=name, target_branch=source, title=name).number)
+    if merged_before:
+        provider.merge_pull_request(REPO, number)
+
+    with pytest.raises(ConflictError) as caught:
+        provider.merge_pull_request(REPO, number, delete_source_branch=True)
+
+    error = caught.value
+    assert (error.outcome, error.failed_step) == (Outcome.PARTIAL, "delete source branch")
+    assert str(stacked) in error.message
+    assert error.hint is not None
+    assert provider.get_pull_request(REPO, number).state is PullRequestState.MERGED
+    assert [provider.get_pull_request(REPO, each).state for each in stacked] == [PullRequestState.OPEN] * 2
+    for each in stacked:
+        provider.forge.update_pull_request(REPO, each, state=PullRequestState.CLOSED)
+    assert provider.merge_pull_request(REPO, number, delete_source_branch=True).already_merged
+    assert source not in [branch.name for branch in provider.list_branches(REPO)]

@@ -49,21 +49,6 @@ def test_the_ten_lines_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     assert rules.required_approvals == 1
 
 
-def test_the_example_for_a_killed_process_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The example merges, creates the branch, and leaves no intent unresolved."""
-    monkeypatch.chdir(tmp_path)
-    with LocalProvider("forge") as provider:
-        provider.create_repo("acme/hello", auto_init=True)
-        provider.create_branch("acme/hello", "change", source="main")
-        provider.commit_files("acme/hello", "change", [PutFile(path="f", content="x")], message="m")
-        provider.open_pull_request("acme/hello", source_branch="change", target_branch="main", title="t")
-
-        ran = executed("a process was killed")
-
-        assert "f" in provider.tree("acme/hello", provider.head("acme/hello", "release-1"))
-    assert (ran["unresolved"], ran["store"].unresolved()) == ([], [])
-
-
 def test_the_example_for_a_failed_mutation_finds_out(tmp_path: Path) -> None:
     """When the answer is lost and the branch was made, the example ends with the branch."""
     with LocalProvider(tmp_path) as provider:

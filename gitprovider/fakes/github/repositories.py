@@ -6,6 +6,7 @@ import re
 from typing import Any
 from urllib.parse import quote
 
+from gitprovider._core.wildcards import matches
 from gitprovider.fakes.github import protection
 from gitprovider.fakes.github.bodies import Body
 from gitprovider.fakes.github.call import Call
@@ -13,7 +14,6 @@ from gitprovider.fakes.github.responses import Refusal, page, reply
 from gitprovider.fakes.github.rulesets import rules_for
 from gitprovider.fakes.http import Response
 from gitprovider.local.database import Rule
-from gitprovider.local.protection import matches
 from gitprovider.models import Visibility
 
 _MAX_NAME = 100

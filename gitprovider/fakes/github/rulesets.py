@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from gitprovider._core.wildcards import matches
 from gitprovider.fakes.github.responses import Refusal
 from gitprovider.local.database import RepoRecord
-from gitprovider.local.protection import matches
 
 # The key in a repository's settings. Its value is a list: {"pattern": …, "rules": [{"type": …, "parameters": {…}}, …]}.
 KEY = "rulesets"

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Literal
 
+from gitprovider._core.wildcards import matches
 from gitprovider.fakes.gitlab.state import DEVELOPERS, MAINTAINERS, NO_ONE, GroupRule, State
 from gitprovider.local.database import RepoRecord, Rule
-from gitprovider.local.protection import matches
 from gitprovider.models import BranchProtection
 
 PLACES = {"push": "Push", "merge": "Merge", "unprotect": "Unprotect"}
