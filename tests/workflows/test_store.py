@@ -17,7 +17,9 @@ from typing import Any
 import pytest
 
 from gitprovider import (
+    BranchProtection,
     ConflictError,
+    DeleteFile,
     GitProviderError,
     Intent,
     InvalidRequestError,
@@ -27,6 +29,7 @@ from gitprovider import (
     PutFile,
     SqliteIntentStore,
     Verdict,
+    Visibility,
     connect,
     ensure_branch,
     ensure_change,
@@ -49,9 +52,9 @@ NOW = datetime(2026, 12, 1, tzinfo=UTC)
 CALLS = {
     call.name: call
     for call in (
-        calls.create_repo("acme/new", calls.Visibility.PRIVATE),
+        calls.create_repo("acme/new", Visibility.PRIVATE),
         calls.create_branch("topic", "main"),
-        calls.protect_branch("main", calls.BranchProtection()),
+        calls.protect_branch("main", BranchProtection()),
         calls.commit_files("later", [PutFile(path="b.txt", content="b\n")], "Add b"),
         calls.open_pull_request("later", "Later"),
         calls.merge_pull_request(1, MergeMethod.MERGE, False),
@@ -240,7 +243,7 @@ def test_an_ensure_function_refuses_the_key_of_another_mutation(
         {"message": "Another"},
         {"changes": [PutFile(path="b.txt", content="other\n")]},
         {"changes": [PutFile(path="c.txt", content="b\n")]},
-        {"changes": [calls.DeleteFile(path="b.txt")]},
+        {"changes": [DeleteFile(path="b.txt")]},
         {"branch": "change"},
         {"repo": "acme/others"},
     ],
@@ -537,11 +540,16 @@ def test_a_running_call_keeps_its_key(tmp_path: Path, store: SqliteIntentStore) 
     """A slow mutation would be taken for a lost one as soon as the settle time is over."""
     answers: list[str] = []
 
-    def others(intent: Intent) -> None:
+    def others() -> None:
         for other in (SqliteIntentStore(store.path), store):
 
             def ask(other: SqliteIntentStore = other) -> None:
-                for use in (lambda: other.get("k"), lambda: other.put("k", an_intent()), lambda: other.done("k")):
+                uses: list[Callable[[], Any]] = [
+                    lambda: other.get("k"),
+                    lambda: other.put("k", an_intent()),
+                    lambda: other.done("k"),
+                ]
+                for use in uses:
                     try:
                         use()
                     except ConflictError as error:
@@ -564,7 +572,12 @@ def test_a_running_call_keeps_its_key(tmp_path: Path, store: SqliteIntentStore) 
         given_project(behind.forge, REPO)
         forge = provider_of(behind).forge
         create = forge.create_branch
-        forge.create_branch = lambda *args: (others(an_intent()), create(*args))
+
+        def asked_meanwhile(*args: Any) -> None:
+            others()
+            create(*args)
+
+        forge.create_branch = asked_meanwhile
         with remembered(store, "k"):
             behind.provider.create_branch(REPO, "topic", source="main")
 
@@ -577,7 +590,8 @@ def test_a_call_that_looked_before_another_one_sent_does_not_send(tmp_path: Path
     """Of two processes with one key, the slower one would send again what the other one has finished."""
     with host("local", tmp_path / "forge") as behind:
         given_project(behind.forge, REPO)
-        slow, fast = provider_of(behind, intents=store), connect("local", root=behind.forge.root, intents=store)
+        slow: Any = provider_of(behind, intents=store)
+        fast: Any = connect("local", root=behind.forge.root, intents=store)
         head = slow.head
 
         def overtaken(repo: str, branch: str) -> str:
