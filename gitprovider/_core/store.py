@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import secrets
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -312,7 +311,7 @@ class _Running:
     """
 
     _files: dict[tuple[int, Path], int] = {}  # noqa: RUF012 - one for the process
-    _ours: set[tuple[int, int]] = set()  # noqa: RUF012
+    _ours: set[tuple[int, int]] = set()  # noqa: RUF012 - one for the process
     _lock = threading.Lock()
 
     def __init__(self, path: Path) -> None:
@@ -320,7 +319,7 @@ class _Running:
 
     def start(self) -> int:
         """Lock a byte for a call, and return its number."""
-        number = secrets.randbits(48)
+        number = int.from_bytes(os.urandom(6))
         with self._lock:
             fcntl.lockf(self._file(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, number)
             self._ours.add((os.getpid(), number))

@@ -656,8 +656,8 @@ def test_a_resolved_key_is_forgotten_after_a_day(tmp_path: Path) -> None:
 def test_a_forked_child_may_use_the_store(store: SqliteIntentStore) -> None:
     """A child would inherit its parent's claims, or release them."""
     with remembered(store, "k") as claim:
-        claim.begin()  # type: ignore[attr-defined]
-        claim.send(an_intent())  # type: ignore[attr-defined]
+        claim.begin()  # type: ignore[attr-defined] # what the test needs to reach
+        claim.send(an_intent())  # type: ignore[attr-defined] # what the test needs to reach
         child = os.fork()
         if child == 0:
             try:
@@ -666,7 +666,7 @@ def test_a_forked_child_may_use_the_store(store: SqliteIntentStore) -> None:
             except ConflictError:
                 os._exit(0)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        claim.end(None)  # type: ignore[attr-defined]
+        claim.end(None)  # type: ignore[attr-defined] # what the test needs to reach
     assert store.get("k") is None
 
 
@@ -685,7 +685,7 @@ def test_recover_tells_the_verdict_of_every_unresolved_intent(behind: Host, stor
         "elsewhere": {"provider": "elsewhere"},
     }.items():
         given = {"provider": behind.kind, "repo": REPO, "source_sha": head, **known}
-        store.put(name, replace(an_intent(branch=name), **given))  # type: ignore[arg-type]
+        store.put(name, replace(an_intent(branch=name), **given))  # type: ignore[arg-type] # what the test needs to reach
     behind.forget()
 
     found = {one.key: one.resolution for one in recover(behind.provider, store)}
