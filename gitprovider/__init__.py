@@ -7,6 +7,8 @@ import sys
 
 TYPE_CHECKING = False  # type checkers treat it as typing's; importing typing costs more than the rest of this module
 if TYPE_CHECKING:
+    from gitprovider._core.claims import IntentStore, remembered
+    from gitprovider._core.store import SqliteIntentStore
     from gitprovider.bootstrap import BootstrapReport, bootstrap
     from gitprovider.connect import Provider, RepoUrl, connect, connect_repo, parse_repo_url
     from gitprovider.contract import GitProviderContract, HostState, InspectableProvider, TreeEntry, optional
@@ -58,7 +60,7 @@ if TYPE_CHECKING:
         Repo,
         Visibility,
     )
-    from gitprovider.resolve import Resolution, Verdict, resolve
+    from gitprovider.resolve import Recovered, Resolution, Verdict, recover, resolve
     from gitprovider.retry import RetryOptions, cancel_on, with_retry
 
 __all__ = [
@@ -79,6 +81,7 @@ __all__ = [
     "HostState",
     "InspectableProvider",
     "Intent",
+    "IntentStore",
     "InvalidRequestError",
     "Limits",
     "MergeMethod",
@@ -95,12 +98,14 @@ __all__ = [
     "PullRequestState",
     "PutFile",
     "RateLimitedError",
+    "Recovered",
     "Repo",
     "RepoMovedError",
     "RepoUrl",
     "Resolution",
     "RetryCancelledError",
     "RetryOptions",
+    "SqliteIntentStore",
     "Step",
     "TreeEntry",
     "UnexpectedResponseError",
@@ -121,11 +126,15 @@ __all__ = [
     "ensure_repo",
     "optional",
     "parse_repo_url",
+    "recover",
+    "remembered",
     "resolve",
     "with_retry",
 ]
 
 _HOME = {
+    "_core.claims": "IntentStore remembered",
+    "_core.store": "SqliteIntentStore",
     "bootstrap": "BootstrapReport bootstrap",
     "connect": "Provider RepoUrl connect connect_repo parse_repo_url",
     "contract": "GitProviderContract HostState InspectableProvider TreeEntry optional",
@@ -139,7 +148,7 @@ _HOME = {
     "limits": "Limits deadline",
     "models": "Author Branch BranchProtection Commit DeleteFile FileChange MergeMethod MergeResult MoveFile "
     "PullRequest PullRequestState PutFile Repo Visibility",
-    "resolve": "Resolution Verdict resolve",
+    "resolve": "Recovered Resolution Verdict recover resolve",
     "retry": "RetryOptions cancel_on with_retry",
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names.split()}

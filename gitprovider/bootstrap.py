@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+from gitprovider._core.claims import check_key
 from gitprovider._core.directory import read_directory as read_directory
 from gitprovider._core.json import envelope, plain
 from gitprovider.checks import (
@@ -26,6 +27,7 @@ from gitprovider.checks import (
 from gitprovider.contract import InspectableProvider, optional
 from gitprovider.ensure import (
     Ensured,
+    Settling,
     check_supported,
     ensure_branch,
     ensure_files,
@@ -37,6 +39,8 @@ from gitprovider.ensure import (
     matching_pull_request,
     matching_repo,
     missing_files,
+    settle_stored,
+    store_of,
 )
 from gitprovider.errors import (
     ConflictError,
@@ -89,6 +93,17 @@ _LAGGING = ("commit_files", "open_pull_request", "merge_pull_request")
 _UNMADE = "the default branch"
 # Stands for that branch when the arguments of a mutation are checked.
 _UNMADE_NAME = "the-default-branch"
+
+_STEPS = (
+    "create_repo",
+    "commit_files",
+    "create_branch",
+    "create_change_branch",
+    "commit_change",
+    "open_pull_request",
+    "merge_pull_request",
+    "protect_branch",
+)
 
 # The file that the pull request adds if the caller gives no change.
 CHANGE_PATH = "BOOTSTRAP.md"
@@ -224,6 +239,7 @@ def bootstrap(
     plan: bool = False,
     within: float = 60.0,
     on_step: OnStep | None = None,
+    key: str | None = None,
     sleep: Callable[[float], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -260,6 +276,8 @@ def bootstrap(
         within: seconds after a step's first attempt. Within this time the step may be repeated, or its result may
             become visible.
         on_step: called when a step begins, waits and ends. An exception that it raises ends the run.
+        key: names this bootstrap in the provider's store of intents. Each step has a key of its own, ``KEY:STEP``.
+            Before the first step, the run waits until the requests of a killed run have settled.
         sleep, clock, now: injectable. ``clock`` returns monotonic seconds, ``now`` the current time, aware.
 
     Returns:
@@ -306,8 +324,12 @@ def bootstrap(
         ]
     for mutation in asked:
         check_supported(provider, repo, mutation)
-    run = _Run(provider, repo, plan=plan, within=within, on_step=on_step, sleep=sleep, clock=clock, now=now)
+    if key is not None:
+        store_of(provider)
+        check_key(f"{key}:{max(_STEPS, key=len)}")
+    run = _Run(provider, repo, plan=plan, within=within, on_step=on_step, key=key, sleep=sleep, clock=clock, now=now)
     try:
+        run.settle_earlier()
         made = run.repository(created)
         main = _UNMADE if made is None else made.default_branch
         run.files("commit_files", main, files, committed.message, author)
@@ -385,6 +407,7 @@ class _Run:
         plan: bool,
         within: float,
         on_step: OnStep | None,
+        key: str | None,
         sleep: Callable[[float], None] | None,
         clock: Callable[[], float],
         now: Callable[[], datetime],
@@ -395,16 +418,45 @@ class _Run:
         self._plan = plan
         self._within = within
         self._notify: OnStep = on_step or (lambda event: None)
+        self._key = key
         self._sleep = sleep
         self._clock = clock
         self._now = now
         self._made_something = False
 
+    def settle_earlier(self) -> None:
+        """Wait until the requests that an earlier run left unresolved have settled, before anything is read."""
+        if self._key is None or self._plan:
+            return
+        for name in _STEPS:
+            try:
+                if store_of(self._provider).get(f"{self._key}:{name}") is not None:
+                    error = ProviderUnavailableError("an earlier run ended before the host responded")
+                    self._notify(
+                        StepWait(name=name, target=self._repo, attempt=1, wait=self._provider.settle, error=error)
+                    )
+                    settle_stored(self._provider, f"{self._key}:{name}", Settling(self._sleep, self._now))
+            except GitProviderError as failure:
+                self._report(name, self._repo, StepStatus.FAILED, None, detail=str(failure), error=failure)
+                raise _StepFailedError from None
+
+    def _keyed(self, name: str) -> dict[str, Any]:
+        """Return the arguments of a step's ``ensure_`` function that let it be resumed after a kill."""
+        if self._key is None:
+            return {}
+        return {"key": f"{self._key}:{name}", "settling": Settling(self._sleep, self._now)}
+
     def repository(self, asked: CreateRepo) -> Repo | None:
         todo = f"create a {asked.visibility.value} repository"
 
         def make() -> Ensured[Repo]:
-            return ensure_repo(self._provider, self._repo, description=asked.description, visibility=asked.visibility)
+            return ensure_repo(
+                self._provider,
+                self._repo,
+                description=asked.description,
+                visibility=asked.visibility,
+                **self._keyed("create_repo"),
+            )
 
         return self._step(
             _Step(
@@ -428,7 +480,9 @@ class _Run:
                 name,
                 branch,
                 read,
-                lambda: ensure_files(self._provider, self._repo, branch, files, message=message, author=author),
+                lambda: ensure_files(
+                    self._provider, self._repo, branch, files, message=message, author=author, **self._keyed(name)
+                ),
                 f"commit {len(files)} files",
             )
         )
@@ -437,7 +491,7 @@ class _Run:
         def read() -> Branch | _Todo:
             return self._branch_from(branch, main)
 
-        self._step(_Step(name, branch, read, lambda: self._ensure_branch(branch, main), f"branch it from {main}"))
+        self._step(_Step(name, branch, read, lambda: self._ensure_branch(name, branch, main), f"branch it from {main}"))
 
     def pull_request(self, files: Sequence[PutFile], branch: str, main: str, title: str, author: Author | None) -> None:
         def earlier() -> PullRequest | None:
@@ -453,7 +507,9 @@ class _Run:
 
         def make_branch() -> Ensured[Branch | PullRequest]:
             found = read_branch()
-            return Ensured(*self._ensure_branch(branch, main)) if isinstance(found, _Todo) else Ensured(found, False)
+            if not isinstance(found, _Todo):
+                return Ensured(found, changed=False)
+            return Ensured(*self._ensure_branch("create_change_branch", branch, main))
 
         def read_pull() -> PullRequest | _Todo:
             asked = OpenPullRequest(source_branch=branch, target_branch=main, title=title)
@@ -476,7 +532,12 @@ class _Run:
                     f"{branch} to {main}",
                     read_pull,
                     lambda: ensure_pull_request(
-                        self._provider, self._repo, source_branch=branch, target_branch=main, title=title
+                        self._provider,
+                        self._repo,
+                        source_branch=branch,
+                        target_branch=main,
+                        title=title,
+                        **self._keyed("open_pull_request"),
                     ),
                     f"open {title!r}",
                 )
@@ -495,7 +556,9 @@ class _Run:
 
         def make() -> Ensured[MergeResult]:
             assert number is not None  # only a plan continues without a pull request
-            return ensure_merged(self._provider, self._repo, number, delete_source_branch=True)
+            return ensure_merged(
+                self._provider, self._repo, number, delete_source_branch=True, **self._keyed("merge_pull_request")
+            )
 
         target = f"{branch} to {main}" if number is None else f"pull request {number}"
         self._step(_Step("merge_pull_request", target, read, make, f"merge it into {main} and delete {branch}"))
@@ -513,16 +576,17 @@ class _Run:
                 "protect_branch",
                 main,
                 read,
-                lambda: ensure_protection(self._provider, self._repo, main, rules),
+                lambda: ensure_protection(self._provider, self._repo, main, rules, **self._keyed("protect_branch")),
                 f"protect it: {', '.join(rules.missing_from(BranchProtection.nothing())) or 'no requirements'}",
             )
         )
 
-    def _ensure_branch(self, branch: str, main: str) -> Ensured[Branch]:
+    def _ensure_branch(self, name: str, branch: str, main: str) -> Ensured[Branch]:
         found = self._branch_from(branch, main)
         if isinstance(found, Branch):
             return Ensured(found, changed=False)
-        return ensure_branch(self._provider, self._repo, branch, source=self._provider.head(self._repo, main))
+        source = self._provider.head(self._repo, main)
+        return ensure_branch(self._provider, self._repo, branch, source=source, **self._keyed(name))
 
     def _branch_from(self, branch: str, main: str) -> Branch | _Todo:
         """Return the branch if it was branched from ``main``. Both may have moved since."""
@@ -620,6 +684,8 @@ class _Run:
         self._notify(self._waiting(step, attempts, self._provider.settle, error))
         try:
             attempts.verdict = resolve(self._provider, error, wait=True, sleep=self._sleep, now=self._now).verdict
+            if self._key is not None and attempts.verdict is not Verdict.UNDECIDED:
+                store_of(self._provider).done(f"{self._key}:{step.name}")
             return step.read()
         except GitProviderError as unread:
             raise error from unread

@@ -27,6 +27,8 @@ from gitprovider.retry import RetryOptions
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gitprovider._core.claims import IntentStore
+    from gitprovider._core.operation import BeforeEffect
     from gitprovider.events import Hook
 
 __all__ = ["Provider", "RepoUrl", "connect", "connect_repo", "parse_repo_url"]
@@ -55,11 +57,10 @@ class _Host(NamedTuple):
     token: str = ""
 
 
-_REMOTE = frozenset({"timeout", "verify", "retry", "limits", "allow_http", "on_event", "settle"})
+_EVERY = frozenset({"timeout", "on_event", "settle", "before_effect", "intents"})
+_REMOTE = _EVERY | {"verify", "retry", "limits", "allow_http"}
 _HOSTS = {
-    "local": _Host(
-        "gitprovider.local", "LocalProvider", "gitprovider[local]", frozenset({"timeout", "on_event", "settle"}),
-    ),
+    "local": _Host("gitprovider.local", "LocalProvider", "gitprovider[local]", _EVERY),
     "github": _Host(
         "gitprovider.github", "GitHubProvider", "PyGithub", _REMOTE, "https://github.com", "GH_HOST", "GITHUB_TOKEN",
     ),
@@ -84,6 +85,8 @@ def connect(
     obey_rate_limit: bool | None = None,
     settle: float | None = None,
     on_event: Hook | None = None,
+    before_effect: BeforeEffect | None = None,
+    intents: IntentStore | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Provider:
     """Build a provider. No request is sent. The caller closes the provider.
@@ -96,6 +99,9 @@ def connect(
         token: the credential for this host. The default is the token in the environment that is bound to this host.
         timeout, verify, retry, limits, allow_http, obey_rate_limit, settle, on_event: arguments of the provider's
             constructor; None leaves its default. An argument that the provider does not have is refused.
+        before_effect: called with the complete intent just before each effect of a mutation is sent. If it raises,
+            nothing is sent, and its error is the cause of the error that is raised.
+        intents: the store that the ``key`` of an ``ensure_`` function is looked up in.
         environ: a mapping to read instead of ``os.environ``.
 
     Raises:
@@ -111,6 +117,8 @@ def connect(
         "obey_rate_limit": obey_rate_limit,
         "settle": settle,
         "on_event": on_event,
+        "before_effect": before_effect,
+        "intents": intents,
     }
     try:
         from gitprovider._core.operation import cleared_frames  # not at the top: it loads the events
@@ -132,6 +140,8 @@ def connect_repo(
     limits: Limits | None = None,
     allow_http: bool | None = None,
     on_event: Hook | None = None,
+    before_effect: BeforeEffect | None = None,
+    intents: IntentStore | None = None,
 ) -> tuple[Provider, str]:
     """Build the provider for a repository's URL, and return it with the repository's full path.
 
@@ -144,7 +154,7 @@ def connect_repo(
         hosts: additional hosts, such as ``{"git.example.org": "gitlab"}``. A key may have a port and a path
             (``git.example.org:8443/gitlab``) or be a URL. It states the kind of host and binds no token to it.
         environ: a mapping to read instead of ``os.environ``.
-        timeout, on_event: as for :func:`connect`.
+        timeout, on_event, before_effect, intents: as for :func:`connect`.
         verify, retry, limits, allow_http: as for :func:`connect`. They are ignored for a local forge.
 
     Raises:
@@ -158,6 +168,8 @@ def connect_repo(
         "limits": limits,
         "allow_http": allow_http,
         "on_event": on_event,
+        "before_effect": before_effect,
+        "intents": intents,
     }
     try:
         from gitprovider._core.operation import cleared_frames  # not at the top: it loads the events
@@ -205,7 +217,7 @@ def _connect_repo(
     place = parse_repo_url(url)
     if place.scheme == "file":
         root, path = _forge_of(place.path)
-        return connect("local", root=root, timeout=given["timeout"], on_event=given["on_event"]), path
+        return _connect("local", root, None, None, {}, {name: given[name] for name in given if name in _EVERY}), path
     name, server, token, path = _recognised(
         place, hosts, os.environ if environ is None else _mapping("environ", environ)
     )

@@ -4,19 +4,22 @@ Each function reads first. If the host's state matches, nothing is sent. If it c
 function raises an error that names the current state. Otherwise it sends one mutation. A mutation is never repeated.
 
 A function may be called again after any failure. Pass the error or the stored intent as ``after``. The function then
-waits until that request can no longer take effect before it sends another.
+waits until that request can no longer take effect before it sends another. With a ``key``, the provider's store keeps
+the intent, and the function may be called again after a kill.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
+from gitprovider._core.claims import Claim, IntentStore, claimed, unresolved_error
 from gitprovider._core.edits import holds
 from gitprovider.checks import check_repo_path, guarded, refuse
-from gitprovider.contract import InspectableProvider, optional
+from gitprovider.contract import InspectableProvider, TreeEntry, optional
 from gitprovider.errors import (
     AlreadyExistsError,
     ConflictError,
@@ -90,6 +93,7 @@ def ensure_repo(
     visibility: Visibility = Visibility.PRIVATE,
     auto_init: bool = False,
     after: Evidence | None = None,
+    key: str | None = None,
     settling: Settling = _REAL_TIME,
 ) -> Ensured[Repo]:
     """Create a repository unless it exists.
@@ -100,6 +104,8 @@ def ensure_repo(
         auto_init: applies to a new repository. The content of an existing one is not read.
         after: the error or the intent of an earlier attempt at the same call. The function first waits until that
             request has settled.
+        key: names this call in the provider's store of intents. If an earlier attempt left its intent there, the
+            function first waits until that request has settled. Another mutation's intent raises ConflictError.
 
     Raises:
         ConflictError: the repository exists with another visibility or description, or is archived.
@@ -108,8 +114,8 @@ def ensure_repo(
     """
     repo = check_repo_path(repo)
     asked = CreateRepo(description=description, visibility=visibility, auto_init=auto_init)
-    _settle(provider, repo, asked, after, settling)
-    return _ensure(provider, repo, asked, lambda: matching_repo(provider, repo, asked))
+    with _settled(provider, repo, asked, after, key, settling):
+        return _ensure(provider, repo, asked, lambda: matching_repo(provider, repo, asked))
 
 
 def matching_repo(provider: InspectableProvider, repo: str, asked: CreateRepo) -> Repo | None:
@@ -140,6 +146,7 @@ def ensure_branch(
     *,
     source: str,
     after: Evidence | None = None,
+    key: str | None = None,
     settling: Settling = _REAL_TIME,
 ) -> Ensured[Branch]:
     """Create a branch unless it exists. It must be at the commit that ``source`` names now.
@@ -148,6 +155,8 @@ def ensure_branch(
         source: a branch name or a full commit sha.
         after: the error or the intent of an earlier attempt at the same call. The function first waits until that
             request has settled. If the request created the branch, the branch is accepted even if it has moved since.
+        key: names this call in the provider's store of intents. If an earlier attempt left its intent there, the
+            function first waits until that request has settled. Another mutation's intent raises ConflictError.
 
     Raises:
         HeadMovedError: the branch exists at another commit, which is ``actual``. It is not moved.
@@ -156,13 +165,16 @@ def ensure_branch(
     """
     repo = check_repo_path(repo)
     asked = CreateBranch(name=name, source=source)
-    earlier = _settle(provider, repo, asked, after, settling)
-    if earlier is not None and earlier.verdict is Verdict.APPLIED:
-        return Ensured(earlier.value, changed=False)
-    sha = asked.source_sha or provider.head(repo, asked.source)
-    return _ensure(
-        provider, repo, dataclasses.replace(asked, source=sha), lambda: matching_branch(provider, repo, name, sha=sha)
-    )
+    with _settled(provider, repo, asked, after, key, settling) as earlier:
+        if earlier is not None and earlier.verdict is Verdict.APPLIED:
+            return Ensured(earlier.value, changed=False)
+        sha = asked.source_sha or provider.head(repo, asked.source)
+        return _ensure(
+            provider,
+            repo,
+            dataclasses.replace(asked, source=sha),
+            lambda: matching_branch(provider, repo, name, sha=sha),
+        )
 
 
 def matching_branch(provider: InspectableProvider, repo: str, name: str, *, sha: str) -> Branch | None:
@@ -193,6 +205,7 @@ def ensure_protection(
     rules: BranchProtection = BranchProtection(),
     *,
     after: Evidence | None = None,
+    key: str | None = None,
     settling: Settling = _REAL_TIME,
 ) -> Ensured[BranchProtection]:
     """Protect a branch at least as much as ``rules``, unless it is protected that much already.
@@ -200,6 +213,8 @@ def ensure_protection(
     Args:
         after: the error or the intent of an earlier attempt at the same call. The function first waits until that
             request has settled.
+        key: names this call in the provider's store of intents. If an earlier attempt left its intent there, the
+            function first waits until that request has settled. Another mutation's intent raises ConflictError.
 
     Raises:
         ConflictError: the current protection cannot be read.
@@ -207,8 +222,8 @@ def ensure_protection(
     """
     repo = check_repo_path(repo)
     asked = ProtectBranch(branch=branch, rules=rules)
-    _settle(provider, repo, asked, after, settling)
-    return _ensure(provider, repo, asked, lambda: matching_protection(provider, repo, branch, rules))
+    with _settled(provider, repo, asked, after, key, settling):
+        return _ensure(provider, repo, asked, lambda: matching_protection(provider, repo, branch, rules))
 
 
 def matching_protection(
@@ -233,6 +248,7 @@ def ensure_files(
     message: str,
     author: Author | None = None,
     after: Evidence | None = None,
+    key: str | None = None,
     settling: Settling = _REAL_TIME,
 ) -> Ensured[Commit]:
     """Commit those of ``changes`` that the branch does not have yet, in one commit on the head that was read.
@@ -244,6 +260,8 @@ def ensure_files(
     Args:
         after: the error or the intent of an earlier attempt at the same call. The function first waits until that
             request has settled.
+        key: names this call in the provider's store of intents. If an earlier attempt left its intent there, the
+            function first waits until that request has settled. Another mutation's intent raises ConflictError.
 
     Returns:
         The new commit, or the branch's head if there was nothing to commit.
@@ -256,13 +274,13 @@ def ensure_files(
     # The files are read into memory once: the content that is compared must be the content that is sent.
     repo = check_repo_path(repo)
     asked = CommitFiles(branch=branch, changes=changes, message=message, author=author)
-    _settle(provider, repo, asked, after, settling)
-    head, missing = missing_files(provider, repo, branch, asked.changes)
-    if missing:
-        asked = dataclasses.replace(asked, changes=missing, expected_head=head)
-        return Ensured(asked.apply(provider, repo), changed=True)
-    current = provider.commit(repo, head or provider.head(repo, branch))
-    return Ensured(dataclasses.replace(current, branch=branch), changed=False)
+    with _settled(provider, repo, asked, after, key, settling):
+        head, missing = missing_files(provider, repo, branch, asked.changes)
+        if missing:
+            asked = dataclasses.replace(asked, changes=missing, expected_head=head)
+            return Ensured(asked.apply(provider, repo), changed=True)
+        current = provider.commit(repo, head or provider.head(repo, branch))
+        return Ensured(dataclasses.replace(current, branch=branch), changed=False)
 
 
 def missing_files(
@@ -289,6 +307,7 @@ def ensure_pull_request(
     labels: Sequence[str] = (),
     reviewers: Sequence[str] = (),
     after: Evidence | None = None,
+    key: str | None = None,
     settling: Settling = _REAL_TIME,
 ) -> Ensured[PullRequest]:
     """Open a pull request unless one is open between the branches, or was merged at the source branch's current head.
@@ -298,6 +317,8 @@ def ensure_pull_request(
         description, labels, reviewers: apply to a new pull request. Those of an existing one are not compared.
         after: the error or the intent of an earlier attempt at the same call. The function first waits until that
             request has settled.
+        key: names this call in the provider's store of intents. If an earlier attempt left its intent there, the
+            function first waits until that request has settled. Another mutation's intent raises ConflictError.
 
     Raises:
         ConflictError: a pull request is open with another title or another draft state; or there is nothing to merge.
@@ -313,8 +334,8 @@ def ensure_pull_request(
         labels=labels,
         reviewers=reviewers,
     )
-    _settle(provider, repo, asked, after, settling)
-    return _ensure(provider, repo, asked, lambda: matching_pull_request(provider, repo, asked))
+    with _settled(provider, repo, asked, after, key, settling):
+        return _ensure(provider, repo, asked, lambda: matching_pull_request(provider, repo, asked))
 
 
 def matching_pull_request(provider: InspectableProvider, repo: str, asked: OpenPullRequest) -> PullRequest | None:
@@ -350,6 +371,7 @@ def ensure_merged(
     delete_source_branch: bool = False,
     timeout: float = 30.0,
     after: Evidence | None = None,
+    key: str | None = None,
     settling: Settling = _REAL_TIME,
 ) -> Ensured[MergeResult]:
     """Merge a pull request unless it is merged.
@@ -361,6 +383,8 @@ def ensure_merged(
             before.
         after: the error or the intent of an earlier attempt at the same call. The function first waits until that
             request has settled.
+        key: names this call in the provider's store of intents. If an earlier attempt left its intent there, the
+            function first waits until that request has settled. Another mutation's intent raises ConflictError.
 
     Raises:
         HeadMovedError: the pull request is, or was merged, at another head than ``expected_head``.
@@ -376,12 +400,14 @@ def ensure_merged(
         delete_source_branch=delete_source_branch,
         timeout=timeout,
     )
-    _settle(provider, repo, asked, after, settling)
-    pull, result = finished_merge(provider, repo, asked)
-    if result is not None:
-        return Ensured(result, changed=False)
-    asked = dataclasses.replace(asked, expected_head=asked.expected_head or pull.head_sha)
-    return Ensured(asked.apply(provider, repo), changed=True)
+    with _settled(provider, repo, asked, after, key, settling):
+        pull, result = finished_merge(provider, repo, asked)
+        if result is not None:
+            return Ensured(result, changed=False)
+        # Of a merge that is done, the head need not be pinned: then no second merge request is sent.
+        head = asked.expected_head or pull.head_sha if pull.state is PullRequestState.OPEN else None
+        asked = dataclasses.replace(asked, expected_head=head)
+        return Ensured(asked.apply(provider, repo), changed=True)
 
 
 def finished_merge(
@@ -431,6 +457,7 @@ def ensure_change(
     delete_source_branch: bool = True,
     timeout: float = 30.0,
     after: Evidence | None = None,
+    key: str | None = None,
     settling: Settling = _REAL_TIME,
 ) -> Ensured[PullRequest | None]:
     """Bring changes into a branch through a pull request, unless that was done before.
@@ -452,6 +479,8 @@ def ensure_change(
         timeout: as for ``merge_pull_request``.
         after: the error or the intent of an earlier attempt at any of the four steps. The function first waits until
             that request has settled.
+        key: names this call in the provider's store of intents. Each step has a key of its own, ``KEY:create_branch``
+            and so on. If an earlier attempt left an intent there, the function first waits until it has settled.
 
     Returns:
         The pull request as it is now, or None if the target branch has the changes and no pull request was needed.
@@ -478,6 +507,10 @@ def ensure_change(
     for step in steps:
         check_supported(provider, repo, step)
     _check_evidence(after)
+    keys: dict[str, str | None] = {step.operation: None if key is None else f"{key}:{step.operation}" for step in steps}
+    for step in steps:
+        if (step_key := keys[step.operation]) is not None:
+            settle_stored(provider, step_key, settling, asked=(repo, step))
     if after is not None and getattr(after, "intent", after) is not None:
         resolve(provider, after, wait=True, sleep=settling.sleep, now=settling.now)
 
@@ -485,7 +518,14 @@ def ensure_change(
         if method is None:
             return False
         return ensure_merged(
-            provider, repo, number, method=method, delete_source_branch=delete_source_branch, timeout=timeout
+            provider,
+            repo,
+            number,
+            method=method,
+            delete_source_branch=delete_source_branch,
+            timeout=timeout,
+            key=keys["merge_pull_request"],
+            settling=settling,
         ).changed
 
     found = provider.find_pull_requests(repo, source_branch=source_branch, target_branch=target_branch)
@@ -497,8 +537,19 @@ def ensure_change(
         return Ensured(None, changed=False)
     changed = False
     if optional(provider.head, repo, source_branch) is None:
-        changed = ensure_branch(provider, repo, source_branch, source=target_branch).changed
-    commit = ensure_files(provider, repo, source_branch, committed.changes, message=committed.message, author=author)
+        changed = ensure_branch(
+            provider, repo, source_branch, source=target_branch, key=keys["create_branch"], settling=settling
+        ).changed
+    commit = ensure_files(
+        provider,
+        repo,
+        source_branch,
+        committed.changes,
+        message=committed.message,
+        author=author,
+        key=keys["commit_files"],
+        settling=settling,
+    )
     pull = ensure_pull_request(
         provider,
         repo,
@@ -506,6 +557,8 @@ def ensure_change(
         target_branch=target_branch,
         title=title,
         description=description,
+        key=keys["open_pull_request"],
+        settling=settling,
     )
     merged = finish(pull.value.number)
     changed = changed or commit.changed or pull.changed or merged
@@ -561,19 +614,84 @@ def _ensure(
 _IDENTITY = ("branch", "number", "source_branch", "target_branch")
 
 
-def _settle(
-    provider: InspectableProvider, repo: str, asked: Mutation[Any], after: Evidence | None, settling: Settling
-) -> Resolution | None:
-    """Check the mutation, wait until the earlier attempt ``after`` has settled, and return its resolution.
+@contextmanager
+def _settled(
+    provider: InspectableProvider,
+    repo: str,
+    asked: Mutation[Any],
+    after: Evidence | None,
+    key: str | None,
+    settling: Settling,
+) -> Iterator[Resolution | None]:
+    """Check the mutation, and wait until earlier attempts have settled. The block makes the next one, under the key.
 
-    Returns None if there is no earlier attempt, or if it sent nothing.
+    Yields the resolution of the earlier attempt, or None if there is none, or if it sent nothing.
     """
     check_supported(provider, repo, asked)
     _check_evidence(after)
-    if after is None:
-        return None
+    with nullcontext() if key is None else claimed(store_of(provider), key) as claim:
+        stored = None if claim is None else claim.look()
+        if claim is not None and stored is not None:
+            _refuse_another(provider, repo, asked, stored, claim.key)
+        earlier = _resolve_earlier(provider, repo, asked, after, settling)
+        if claim is None or stored is None:
+            yield earlier
+            return
+        earlier = _resolve_stored(provider, claim, stored, settling)
+        yield earlier
+        if earlier.verdict is Verdict.UNDECIDED:  # the host has what was asked for, whoever did it
+            claim.settle()
+
+
+def store_of(provider: InspectableProvider) -> IntentStore:
+    """Return the store that a provider tells its effects.
+
+    Raises:
+        InvalidRequestError: it has none.
+    """
+    store: IntentStore | None = getattr(provider, "intents", None)
+    if store is None:
+        refuse("key", "needs a provider that has a store: give connect() or the provider's class intents=store")
+    return store
+
+
+def settle_stored(
+    provider: InspectableProvider, key: str, settling: Settling, *, asked: tuple[str, Mutation[Any]] | None = None
+) -> None:
+    """Wait until the request whose intent an earlier call left under the key has settled.
+
+    Args:
+        asked: the repository and the mutation that the intent must be of; None accepts any.
+
+    Raises:
+        ConflictError: the intent is of another mutation, or another call is running under the key.
+        GitProviderError: any error of ``resolve``.
+    """
+    with claimed(store_of(provider), key) as claim:
+        if (stored := claim.look()) is not None:
+            if asked is not None:
+                repo, step = asked
+                if isinstance(step, MergePullRequest) and stored.number is not None:
+                    step = dataclasses.replace(step, number=stored.number)  # it is not known yet
+                _refuse_another(provider, repo, step, stored, key)
+            _resolve_stored(provider, claim, stored, settling)
+
+
+def _resolve_stored(provider: InspectableProvider, claim: Claim, stored: Intent, settling: Settling) -> Resolution:
+    """Find out what became of the intent of an earlier call, and tell the store if it is decided."""
+    found = resolve(provider, stored, wait=True, sleep=settling.sleep, now=settling.now)
+    if found.verdict is Verdict.UNDECIDED:
+        claim.distrust()
+    else:
+        claim.settle()
+    return found
+
+
+def _resolve_earlier(
+    provider: InspectableProvider, repo: str, asked: Mutation[Any], after: Evidence | None, settling: Settling
+) -> Resolution | None:
     intent = after.intent if isinstance(after, GitProviderError) else after
-    if intent is None:  # a read failed, or an argument was refused: nothing was sent
+    if after is None or intent is None:  # a read failed, or an argument was refused: nothing was sent
         return None
     record = asked.record()
     same = {"operation": asked.operation, "repo": repo, **{name: record[name] for name in _IDENTITY if name in record}}
@@ -588,6 +706,30 @@ def _settle(
 def _check_evidence(after: Any) -> None:
     if after is not None and not isinstance(after, GitProviderError | Intent):
         refuse("after", f"must be an error, an intent or None, not {type(after).__name__}")
+
+
+def _refuse_another(provider: InspectableProvider, repo: str, asked: Mutation[Any], stored: Intent, key: str) -> None:
+    """Raise ConflictError if the intent that is stored under the key is of another mutation."""
+    same = {"provider": provider.name, "operation": asked.operation, "repo": repo, **asked.record()}
+    unknown: tuple[Any, ...] = (None, (), {})  # a field that only one of them knows
+    differs = [
+        name
+        for name, value in same.items()
+        if value not in unknown and getattr(stored, name) not in unknown and getattr(stored, name) != value
+    ]
+    if not differs and isinstance(asked, CommitFiles):
+        entries = {path: None if entry is None else TreeEntry(*entry) for path, entry in stored.files.items()}
+        # Of the changes, an ensure_files commits those that the branch does not have.
+        sent = [change for change in asked.changes if change.path in entries]
+        sha256 = any(entry is not None and len(entry.sha) == 64 for entry in entries.values())
+        if not entries.keys() <= {*asked.paths} or not all(holds(one, entries.get, sha256=sha256) for one in sent):
+            differs = ["files"]
+    if differs:
+        error = unresolved_error(key, stored)
+        error.message += f", which is another mutation: it differs in {', '.join(differs)}"
+        error.args = (error.message,)
+        error.provider, error.operation, error.repo = provider.name, asked.operation, repo
+        raise error
 
 
 def _contradict(provider: InspectableProvider, repo: str, problem: str) -> NoReturn:

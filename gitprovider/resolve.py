@@ -9,11 +9,12 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from gitprovider._core.claims import IntentStore
 from gitprovider._core.edits import matches
 from gitprovider._core.json import plain
 from gitprovider.checks import check_bool, check_callable, check_seconds, guarded, refuse
 from gitprovider.contract import InspectableProvider, optional
-from gitprovider.errors import ConflictError, GitProviderError, NotFoundError, Outcome
+from gitprovider.errors import ConflictError, GitProviderError, NotFoundError, Outcome, RetryCancelledError
 from gitprovider.intent import Intent
 from gitprovider.models import Branch, BranchProtection, Commit, MergeResult, PullRequest, PullRequestState
 from gitprovider.redact import readable
@@ -142,6 +143,55 @@ def resolve(
             detail = f"too early to tell, the request may still be running: {finding.resolution.detail}"
             return Resolution(verdict=Verdict.UNDECIDED, detail=detail, look_again_at=due)
         polls.wait(min(polls.next_pause(), (due - checked_at).total_seconds()))
+
+
+class Recovered(NamedTuple):
+    """An intent that a store had unresolved, and what became of it.
+
+    Attributes:
+        key, intent: as in the store.
+        resolution: the result of :func:`resolve`. If the host could not be read, it is UNDECIDED.
+    """
+
+    key: str
+    intent: Intent
+    resolution: Resolution
+
+
+def recover(
+    provider: InspectableProvider,
+    store: IntentStore,
+    *,
+    wait: bool = False,
+    sleep: Callable[[float], None] | None = None,
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> list[Recovered]:
+    """Find out, with reads only, what became of every mutation that a store has unresolved, the oldest first.
+
+    Call it after a restart. No intent is removed: call ``store.done(key)`` once you have used the verdict. Mutations
+    that are still running, and those of another kind of host, are left out.
+
+    Args:
+        provider: a provider for the host of the intents.
+        store: the store.
+        wait, sleep, now: as for :func:`resolve`.
+
+    Raises:
+        RetryCancelledError: a wait was cancelled.
+        GitProviderError: the store cannot be read.
+    """
+    found = []
+    for key, intent in store.unresolved():
+        if intent.provider != provider.name:
+            continue
+        try:
+            resolution = resolve(provider, intent, wait=wait, sleep=sleep, now=now)
+        except RetryCancelledError:
+            raise
+        except GitProviderError as error:
+            resolution = Resolution(verdict=Verdict.UNDECIDED, detail=f"the host could not be read: {error}")
+        found.append(Recovered(key, intent, resolution))
+    return found
 
 
 def _with_steps(found: Resolution, intent: Intent) -> Resolution:

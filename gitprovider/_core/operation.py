@@ -24,6 +24,7 @@ from datetime import UTC, datetime
 from traceback import clear_frames
 from typing import Any, Self
 
+from gitprovider._core.claims import Claim, current_claim
 from gitprovider.checks import guarded, shown_repo
 from gitprovider.errors import GitProviderError, Outcome, Step, UnexpectedResponseError
 from gitprovider.events import Hook, OperationEvent, emit
@@ -33,6 +34,8 @@ from gitprovider.mutations import plain_rules
 
 # Maps an exception of a step to an error. Nothing is sent. The error's `outcome` assumes that this was the effect step.
 Translate = Callable[[Exception], GitProviderError]
+# Is called with the complete intent just before each effect of a mutation is sent. If it raises, nothing is sent.
+BeforeEffect = Callable[[Intent], None]
 
 
 class Operation:
@@ -57,6 +60,7 @@ class Operation:
         translate: Translate,
         mutation: bool = False,
         hook: Hook | None = None,
+        before_effect: BeforeEffect | None = None,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -71,6 +75,8 @@ class Operation:
         self.intent = Intent(operation=name, provider=provider, repo=self.repo) if mutation else None
         self.requests = 0
         self.attempt = 1
+        self._before_effect = before_effect
+        self._claim: Claim | None = None
         self._translate = translate
         self._now = now
         self._sent = False
@@ -80,16 +86,13 @@ class Operation:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
-        if self.hook is None:
-            return
         if self._sent and error is not None and not isinstance(error, Exception):
             self.note(lost_at=self._now())
-        outcome = None
-        if isinstance(error, GitProviderError):
-            outcome = error.outcome
-        elif error is not None and self.intent is not None:
-            # Ctrl+C or a cancellation: the response to a request that was sent was not read.
-            outcome = Outcome.PARTIAL if self.completed else Outcome.UNKNOWN if self._sent else Outcome.NOT_APPLIED
+        outcome = self._outcome(error)
+        if self._claim is not None:
+            self._claim.end(None if outcome in (None, Outcome.NOT_APPLIED) else self._evidence())
+        if self.hook is None:
+            return
         emit(
             self.hook,
             OperationEvent(
@@ -104,6 +107,14 @@ class Operation:
                 intent=self._evidence() if kind else None,
             ),
         )
+
+    def _outcome(self, error: BaseException | None) -> Outcome | None:
+        if isinstance(error, GitProviderError):
+            return error.outcome
+        if error is None or self.intent is None:
+            return None
+        # Ctrl+C or a cancellation: the response to a request that was sent was not read.
+        return Outcome.PARTIAL if self.completed else Outcome.UNKNOWN if self._sent else Outcome.NOT_APPLIED
 
     def note(self, **fields: Any) -> None:
         """Set fields of the intent. A protection may be given as a BranchProtection."""
@@ -131,9 +142,13 @@ class Operation:
 
     @contextmanager
     def arguments(self) -> Iterator[None]:
-        """The step that checks the arguments, before any request."""
-        with self._translated("check arguments"), guarded("arguments"):
-            yield
+        """The step that checks the arguments, and the key of the mutation if it has one, before any request."""
+        with self._translated("check arguments"):
+            with guarded("arguments"):
+                yield
+            if self.intent is not None and (claim := current_claim()) is not None:
+                claim.begin()
+                self._claim = claim
 
     @contextmanager
     def before(self, step: str) -> Iterator[None]:
@@ -142,12 +157,47 @@ class Operation:
             yield
 
     @contextmanager
-    def effect(self, step: str) -> Iterator[None]:
-        """The effect step. It sets ``sent_at`` of the intent when it begins."""
-        self._sent = True
-        self.note(sent_at=self._now())
+    def effect(self, step: str, *, complete: bool = True) -> Iterator[None]:
+        """The effect step. It begins with :meth:`sending`.
+
+        Args:
+            complete: whether the intent is complete. If not, the step itself calls :meth:`sending` later.
+        """
         with self._translated(step, effect=True):
+            if complete:
+                self.sending()
             yield
+
+    def sending(self) -> None:
+        """Tell ``before_effect`` and the store of the key what is sent next, and set ``sent_at`` of the intent.
+
+        Raises:
+            GitProviderError: one of them failed, and nothing may be sent.
+        """
+        earlier = self.intent
+        self.note(sent_at=self._now())
+        try:
+            self._tell()
+        except BaseException:
+            self.intent = earlier
+            raise
+        self._sent = True
+
+    def _tell(self) -> None:
+        intent = self._evidence()
+        for whom, tell in (
+            ("before_effect", self._before_effect),
+            ("the intent store", None if self._claim is None else self._claim.send),
+        ):
+            if tell is None or intent is None:
+                continue
+            try:
+                tell(intent)
+            except Exception as exc:
+                if isinstance(exc, GitProviderError) and tell is not self._before_effect:
+                    exc.outcome = Outcome.NOT_APPLIED
+                    raise
+                raise GitProviderError(f"{whom} raised {type(exc).__name__}, so nothing was sent: {exc}") from exc
 
     @contextmanager
     def after(self, step: str) -> Iterator[None]:

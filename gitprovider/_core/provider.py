@@ -10,6 +10,8 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
 from gitprovider import checks
+from gitprovider._core.claims import IntentStore
+from gitprovider._core.operation import BeforeEffect
 from gitprovider.contract import InspectableProvider, TreeEntry
 from gitprovider.models import (
     Author,
@@ -51,11 +53,14 @@ class Provider(InspectableProvider):
     Attributes:
         name: the provider's name, as in errors and intents.
         settle: seconds after which a request whose response was lost can no longer take effect.
+        intents: the store that the ``key`` of an ``ensure_`` function is looked up in, or None.
     """
 
     name: str = ""
     settle: float = 0.0
+    intents: IntentStore | None = None
     _host: Host
+    _before_effect: BeforeEffect | None = None
 
     # GitProviderContract
 
@@ -224,6 +229,14 @@ class Provider(InspectableProvider):
         self.close()
 
     # The order of an operation
+
+    def _remember(self, before_effect: BeforeEffect | None, intents: IntentStore | None) -> None:
+        """Keep what is told of an effect before it is sent."""
+        if before_effect is not None and not callable(before_effect):
+            checks.refuse("before_effect", f"must be a function, not {type(before_effect).__name__}")
+        if intents is not None and not isinstance(intents, IntentStore):
+            checks.refuse("intents", f"must have put, get, done and unresolved; {type(intents).__name__} does not")
+        self._before_effect, self.intents = before_effect, intents
 
     def _mutate(self, repo: str, asking: Callable[[], Mutation[_T]]) -> _T:
         """Create the mutation, check its options, begin the intent, and call the hook.

@@ -65,11 +65,11 @@ class RemoteOperation(Operation, Generic[_C]):
             yield
 
     @contextmanager
-    def effect(self, step: str) -> Iterator[None]:
+    def effect(self, step: str, *, complete: bool = True) -> Iterator[None]:
         """The effect step. The credential is refreshed before it, so a failed refresh is NOT_APPLIED."""
         with super().before("authenticate"):
             self._authenticate(self)
-        with super().effect(step):
+        with super().effect(step, complete=complete):
             yield
 
     def meaning(self, exc: Exception) -> GitProviderError:

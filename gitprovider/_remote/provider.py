@@ -9,7 +9,8 @@ from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from gitprovider import checks
-from gitprovider._core.operation import cleared_frames
+from gitprovider._core.claims import IntentStore
+from gitprovider._core.operation import BeforeEffect, cleared_frames
 from gitprovider._core.provider import Provider
 from gitprovider._remote.client_pool import ClientPool
 from gitprovider._remote.operation import RemoteOperation
@@ -40,6 +41,8 @@ class RemoteProvider(Provider, Generic[_C]):
         limits: Limits,
         settle: float,
         on_event: Hook | None,
+        before_effect: BeforeEffect | None,
+        intents: IntentStore | None,
     ) -> None:
         if not isinstance(retry, RetryOptions):
             checks.refuse("retry", f"must be RetryOptions, not {type(retry).__name__}")
@@ -53,6 +56,7 @@ class RemoteProvider(Provider, Generic[_C]):
         self._retry = retry
         self._max_pages = limits.max_pages
         self._on_event = on_event
+        self._remember(before_effect, intents)
 
     def close(self) -> None:
         """Close the connections. A closed provider refuses further calls."""
@@ -100,6 +104,7 @@ class RemoteProvider(Provider, Generic[_C]):
                 translate=self._translate,
                 mutation=mutation,
                 hook=self._on_event,
+                before_effect=self._before_effect,
             ) as op,
         ):
             try:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import secrets
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import click
 
+from gitprovider._core.claims import remembered
+from gitprovider._core.store import SqliteIntentStore
 from gitprovider.cli.output import Output
 from gitprovider.connect import PROVIDERS, Provider, connect
+from gitprovider.errors import GitProviderError
+from gitprovider.intent import Intent
 from gitprovider.retry import RetryOptions
 
 TOKEN_VARIABLES = ("GITPROVIDER_TOKEN", "GITHUB_TOKEN", "GITLAB_TOKEN")
@@ -24,6 +31,7 @@ class App:
     Attributes:
         provider_name, root, url, retries, timeout: the options.
         out: the command's output.
+        store: where mutations of the provider's host are remembered; None before there is a provider.
     """
 
     def __init__(self, out: Output) -> None:
@@ -33,10 +41,15 @@ class App:
         self.url: str | None = None
         self.retries: int | None = None
         self.timeout: int | None = None
+        self.store: SqliteIntentStore | None = None
+        self._key = ""
 
     @contextmanager
     def provider(self, default: str | None = None) -> Iterator[Provider]:
-        """Build the provider that the options name, or ``default``, or GITPROVIDER_PROVIDER, or the local one."""
+        """Build the provider that the options name, or ``default``, or GITPROVIDER_PROVIDER, or the local one.
+
+        A mutation in the block is remembered until its result is known.
+        """
         name = self.provider_name or default or os.environ.get("GITPROVIDER_PROVIDER") or "local"
         remote = name != "local"
         if self.url is not None and not remote:
@@ -53,14 +66,51 @@ class App:
             retry=retry if remote else None,
             on_event=self.out.on_event,
         ) as provider:
-            yield provider
+            provider.intents = self.store = SqliteIntentStore(_store_path(place := place_of(provider)))
+            self._key = f"{place}-{secrets.token_hex(4)}"
+            with remembered(self.store, self._key):
+                yield provider
+
+    def resolve_command(self, intent: Intent | None) -> str | None:
+        """Return the command that finds out what became of a mutation that this command left unresolved."""
+        if intent is None or self.store is None:
+            return None
+        try:
+            left = {(found.operation, found.repo, found.sent_at): key for key, found in self.store.unresolved()}
+            key = left.get((intent.operation, intent.repo, intent.sent_at))
+            if key is None:  # only the last step of it failed, or it had been done before
+                self.store.put(key := self._key, intent)
+        except GitProviderError:
+            return None
+        given = {"--provider": self.provider_name, "--root": self.root, "--url": self.url}
+        options = [part for name, value in given.items() if value is not None for part in (name, value)]
+        return shlex.join(["gitprovider", "resolve", key, "--wait", *options])
+
+
+def place_of(provider: Provider) -> str:
+    """Return the name of a provider's host in the names of mutations, such as ``github-1a2b3c4d``."""
+    return f"{provider.name}-{hashlib.sha256(repr(provider).encode()).hexdigest()[:8]}"
+
+
+def store_of(name: str) -> SqliteIntentStore:
+    """Return the store that has the mutation of that name."""
+    return SqliteIntentStore(_store_path("-".join(name.split("-")[:2])))
+
+
+def _store_path(place: str) -> str:
+    return os.path.join(_user_folder("XDG_STATE_HOME", "~/.local/state"), f"{place}.sqlite3")
 
 
 def _user_root() -> str:
-    """Return the folder of the user's own forge (https://specifications.freedesktop.org/basedir/latest/)."""
-    # An XDG_DATA_HOME that is not absolute is ignored.
-    data = os.environ.get("XDG_DATA_HOME", "")
-    return os.path.join(data if os.path.isabs(data) else os.path.expanduser("~/.local/share"), "gitprovider")
+    """Return the folder of the user's own forge."""
+    return _user_folder("XDG_DATA_HOME", "~/.local/share")
+
+
+def _user_folder(variable: str, default: str) -> str:
+    """Return a folder of the user's own (https://specifications.freedesktop.org/basedir/latest/)."""
+    # A variable that is not an absolute path is ignored.
+    base = os.environ.get(variable, "")
+    return os.path.join(base if os.path.isabs(base) else os.path.expanduser(default), "gitprovider")
 
 
 def _store(ctx: click.Context, param: click.Parameter, value: Any) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -14,6 +17,7 @@ from gitprovider.cli import exits, jobs, operations
 from gitprovider.cli.app import TOKEN_VARIABLES, App, global_options
 from gitprovider.cli.output import Output, OutputLostError
 from gitprovider.errors import GitProviderError
+from gitprovider.events import OperationEvent
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -38,10 +42,11 @@ def cli() -> None:
     """Manage repositories on GitHub, GitLab and a local forge with the same eight operations.
 
     Reads are retried on transient failures. A mutation is sent once. If its response is lost, the exit code is 8, and
-    `gitprovider resolve` finds out whether it took effect.
+    the command that is printed finds out whether it took effect. `gitprovider recover` does so after a kill.
 
     Exit codes: 0 done, 2 usage or invalid request, 3 not found, 4 authentication or permission, 5 exists, conflict or
-    not mergeable, 6 rate limited, 7 unavailable, 8 outcome unknown or partial, 130 interrupted.
+    not mergeable, 6 rate limited, 7 unavailable, 8 outcome unknown or partial, 9 not applied (`resolve`),
+    130 interrupted, 143 terminated.
 
     The global options may also follow the command.
     """
@@ -59,7 +64,9 @@ def run(args: Sequence[str]) -> int:
             stream.reconfigure(errors="backslashreplace")
     out = Output(secret for name in TOKEN_VARIABLES if (secret := os.environ.get(name)))
     try:
-        return _run(args, out)
+        with _terminable() as signals:
+            code = _run(args, out)
+            return exits.TERMINATED if code == exits.INTERRUPTED and signals else code
     except OutputLostError as exc:
         # The rest of the buffer must not raise again when the process ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -69,25 +76,50 @@ def run(args: Sequence[str]) -> int:
         return exits.BUG
 
 
-def _run(args: Sequence[str], out: Output) -> int:
+@contextmanager
+def _terminable() -> Iterator[list[int]]:
+    """Let SIGTERM end the command as Ctrl+C does. Yields the list of the signals that came."""
+    came: list[int] = []
+
+    def stop(signum: int, frame: object) -> None:
+        came.append(signum)
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield came
+        return
+    before = signal.signal(signal.SIGTERM, stop)
     try:
-        result: Any = cli.main(list(args), prog_name="gitprovider", obj=App(out), standalone_mode=False)
+        yield came
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _run(args: Sequence[str], out: Output) -> int:
+    app = App(out)
+    try:
+        result: Any = cli.main(list(args), prog_name="gitprovider", obj=app, standalone_mode=False)
         return result if isinstance(result, int) else exits.OK
     except click.ClickException as exc:
         out.as_json |= "--json" in args
         out.failure(exits.usage_envelope(exc.format_message(), _usage_hint(exc)))
         return exits.USAGE
     except GitProviderError as exc:
-        out.failure(envelope(exc))
+        out.failure(envelope(exc), app.resolve_command(exits.uncertain(exc.outcome, exc.intent)))
         return exits.code_of(exc)
     except (InterruptedCommandError, click.Abort):
         running = out.last if out.last is not None and out.last.error == KeyboardInterrupt.__name__ else None
-        out.failure(exits.ended_envelope("Interrupted", "interrupted", running))
+        _ended("Interrupted", "interrupted", running, app)
         return exits.INTERRUPTED
     except OutputLostError:
         raise
     except Exception as exc:
-        return _bug(exc, out)
+        return _bug(exc, app)
+
+
+def _ended(kind: str, text: str, running: OperationEvent | None, app: App, hint: str | None = None) -> None:
+    intent = None if running is None else exits.uncertain(running.outcome, running.intent)
+    app.out.failure(exits.ended_envelope(kind, text, running, hint), app.resolve_command(intent))
 
 
 def _usage_hint(exc: click.ClickException) -> str | None:
@@ -95,9 +127,10 @@ def _usage_hint(exc: click.ClickException) -> str | None:
     return f"see `{ctx.command_path} --help`" if ctx is not None else None
 
 
-def _bug(exc: Exception, out: Output) -> int:
-    running = out.last if out.last is not None and out.last.error == type(exc).__name__ else None
+def _bug(exc: Exception, app: App) -> int:
+    last = app.out.last
+    running = last if last is not None and last.error == type(exc).__name__ else None
     text = f"{type(exc).__name__}: {exc}"
     hint = "this is a bug in gitprovider; please report it with the command that you ran"
-    out.failure(exits.ended_envelope("InternalError", text, running, hint))
+    _ended("InternalError", text, running, app, hint)
     return exits.BUG

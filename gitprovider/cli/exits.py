@@ -23,6 +23,7 @@ from gitprovider.errors import (
     UnsupportedOptionError,
 )
 from gitprovider.events import OperationEvent
+from gitprovider.intent import Intent
 
 OK = 0
 BUG = 1
@@ -33,7 +34,9 @@ CONFLICT = 5
 RATE_LIMITED = 6
 UNAVAILABLE = 7
 UNCERTAIN = 8
+NOT_APPLIED = 9  # what `resolve` found
 INTERRUPTED = 130
+TERMINATED = 143  # a shell's exit code for a program that SIGTERM ended
 BROKEN_PIPE = 141  # a shell's exit code for a program that SIGPIPE ended
 
 _CODES: tuple[tuple[type[GitProviderError], int], ...] = (
@@ -58,6 +61,11 @@ def code_of(error: GitProviderError) -> int:
     if error.outcome is not Outcome.NOT_APPLIED:
         return UNCERTAIN
     return next((code for kind, code in _CODES if isinstance(error, kind)), UNAVAILABLE)
+
+
+def uncertain(outcome: Outcome | None, intent: Intent | None) -> Intent | None:
+    """Return the intent if the mutation may have changed something and its result is not known; otherwise None."""
+    return None if outcome in (None, Outcome.NOT_APPLIED) else intent
 
 
 def usage_envelope(message: str, hint: str | None = None) -> dict[str, Any]:

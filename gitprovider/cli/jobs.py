@@ -1,30 +1,32 @@
-"""The commands that do more than one operation: bootstrap, demo and resolve."""
+"""The commands that do more than one operation: bootstrap, demo, resolve and recover."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
 import shlex
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO, cast
 
 import click
 
 from gitprovider._core.json import envelope, plain
 from gitprovider.bootstrap import BootstrapReport, StepEvent, StepReport, StepStart, StepWait, bootstrap
 from gitprovider.cli import exits
-from gitprovider.cli.app import App, global_options
+from gitprovider.cli.app import App, global_options, place_of, store_of
 from gitprovider.cli.demo import write_project
 from gitprovider.cli.operations import author_option, parse_author, rules_options, visibility_option
 from gitprovider.errors import GitProviderError, Outcome
 from gitprovider.intent import Intent
 from gitprovider.models import BranchProtection, Repo, Visibility
-from gitprovider.resolve import Verdict, resolve
+from gitprovider.resolve import Verdict, recover, resolve
 
 # The description marks the repository as the demo's. A repository with another one is left alone.
 _DEMO_REPO, _DEMO_DESCRIPTION = "acme/widgets", "Created by gitprovider demo"
 _RESOLVE_EXITS = {
     Verdict.APPLIED: exits.OK,
-    Verdict.NOT_APPLIED: exits.OK,
+    Verdict.NOT_APPLIED: exits.NOT_APPLIED,
     Verdict.CONFLICT: exits.CONFLICT,
     Verdict.UNDECIDED: exits.UNCERTAIN,
 }
@@ -109,19 +111,25 @@ def demo(app: App, folder: Path) -> int:
 
 
 @click.command("resolve")
-@click.argument("file", type=click.File("r", encoding="utf-8"))
+@click.argument("evidence", metavar="ID|FILE")
 @click.option("--wait", is_flag=True, help="Read the host again until a lost request can no longer take effect.")
 @global_options(hidden=True)
 @click.pass_obj
-def resolve_command(app: App, file: TextIO, wait: bool) -> int:
-    """Find out, with reads only, whether a failed mutation took effect.
+def resolve_command(app: App, evidence: str, wait: bool) -> int:
+    """Find out, with reads only, whether a mutation took effect.
 
-    FILE is the output of the failed command with --json; - is standard input. The exit code is 0 if the mutation was
-    applied or was not applied, 5 if the host changed in another way, and 8 if that cannot be decided (yet).
+    ID is what the failed command printed, or `gitprovider recover` lists. FILE is the output of the failed command with
+    --json; - is standard input. The exit code is 0 if the mutation was applied, 9 if it was not, 5 if the host changed
+    in another way, and 8 if that cannot be decided (yet).
     """
-    evidence, name = _read_evidence(file)
+    error_or_intent, name = _evidence(evidence)
     with app.provider(default=name) as provider, app.out.working("reading the host"):
-        resolution = resolve(provider, evidence, wait=wait)
+        if isinstance(error_or_intent, _Stored) and error_or_intent.place != place_of(provider):
+            raise click.UsageError(
+                f"{evidence} is on another host; add the --provider, --url or --root of its command."
+            )
+        found = error_or_intent.intent if isinstance(error_or_intent, _Stored) else error_or_intent
+        resolution = resolve(provider, found, wait=wait)
     rows: list[tuple[str, Any]] = [("verdict", resolution.verdict.value), ("detail", resolution.detail)]
     if resolution.look_again_at is not None:
         rows.append(("check again at", resolution.look_again_at.isoformat(timespec="seconds")))
@@ -129,7 +137,36 @@ def resolve_command(app: App, file: TextIO, wait: bool) -> int:
     return _RESOLVE_EXITS[resolution.verdict]
 
 
-COMMANDS = (bootstrap_command, demo, resolve_command)
+@click.command("recover")
+@click.option("--wait", is_flag=True, help="Read the host again until lost requests can no longer take effect.")
+@click.option("--forget", is_flag=True, help="Forget those that were applied or not applied.")
+@global_options(hidden=True)
+@click.pass_obj
+def recover_command(app: App, wait: bool, forget: bool) -> int:
+    """Find out, with reads only, what became of every mutation that this user's commands left unresolved on the host.
+
+    The exit code is 0 if each was applied or was not applied, 5 if one conflicts with what the host has, and 8 if one
+    is undecided.
+    """
+    with app.provider() as provider, app.out.working("reading the host"):
+        store = app.store
+        found = [] if store is None else recover(provider, store, wait=wait)
+    rows = [
+        (one.key, one.intent.operation, one.intent.repo, one.resolution.verdict.value, one.resolution.detail)
+        for one in found
+    ]
+    document = [{"id": one.key, "intent": one.intent.to_json(), **one.resolution.to_json()} for one in found]
+    app.out.document(document, rows, columns=("id", "operation", "repository", "verdict", "detail"))
+    verdicts = {one.resolution.verdict for one in found}
+    for one in found if forget else ():
+        if store is not None and one.resolution.verdict in (Verdict.APPLIED, Verdict.NOT_APPLIED):
+            store.done(one.key)
+    if Verdict.UNDECIDED in verdicts:
+        return exits.UNCERTAIN
+    return exits.CONFLICT if Verdict.CONFLICT in verdicts else exits.OK
+
+
+COMMANDS = (bootstrap_command, demo, resolve_command, recover_command)
 
 
 def _bootstrap(app: App, repo: str, **arguments: Any) -> BootstrapReport:
@@ -149,14 +186,15 @@ def _bootstrap(app: App, repo: str, **arguments: Any) -> BootstrapReport:
                     app.out.so_far = {**app.out.so_far, "steps": [step.to_json() for step in steps]}
                     app.out.step(event.status.value, event.name, event.target, event.detail)
 
-        return bootstrap(provider, repo, on_step=on_step, **arguments)
+        return bootstrap(provider, repo, on_step=on_step, key=f"{place_of(provider)}-bootstrap:{repo}", **arguments)
 
 
 def _ended(app: App, report: BootstrapReport) -> int:
     if report.error is None:
         return exits.OK
     app.out.so_far = report.to_json()
-    app.out.failure(envelope(report.error))
+    error = report.error
+    app.out.failure(envelope(error), app.resolve_command(exits.uncertain(error.outcome, error.intent)))
     return exits.code_of(report.error)
 
 
@@ -167,6 +205,29 @@ def _git_commands(repo: Repo) -> tuple[str, ...]:
         f"git -C {url} log --graph --oneline --all",
         f"git -C {url} fsck --strict",
     )
+
+
+class _Stored(NamedTuple):
+    """An intent that a command stored, and the host that it is of."""
+
+    intent: Intent
+    place: str
+
+
+def _evidence(given: str) -> tuple[GitProviderError | Intent | _Stored, str]:
+    """Return what a file or the name of a stored mutation tells, and the provider's name."""
+    if given == "-" or os.path.exists(given):
+        try:
+            with click.open_file(given, encoding="utf-8") as file:
+                return _read_evidence(cast(TextIO, file))
+        except OSError as exc:
+            raise click.UsageError(f"{given} cannot be read: {exc.strerror}") from None
+    intent = store_of(given).get(given) if re.match(r"[a-z]+-[0-9a-f]{8}-", given) else None
+    if intent is None:
+        raise click.UsageError(
+            f"{given!r} is neither a file nor the id of an unresolved mutation; see `gitprovider recover`."
+        )
+    return _Stored(intent, "-".join(given.split("-")[:2])), intent.provider
 
 
 def _read_evidence(file: TextIO) -> tuple[GitProviderError | Intent, str]:

@@ -82,19 +82,24 @@ class Output:
         if not self.as_json:
             self._write(indent + self._line(text))
 
-    def failure(self, envelope: Mapping[str, Any]) -> None:
-        """Print a failure: with JSON its description on standard output, otherwise lines on standard error."""
+    def failure(self, envelope: Mapping[str, Any], resolve: str | None = None) -> None:
+        """Print a failure: with JSON its description on standard output, otherwise lines on standard error.
+
+        Args:
+            resolve: the command that finds out what became of the mutation.
+        """
         if self.as_json:
-            self.document({**self.so_far, "error": envelope}, ())
+            self.document({**self.so_far, **({"resolve": resolve} if resolve else {}), "error": envelope}, ())
             return
         where = " ".join(str(envelope[key]) for key in ("provider", "operation", "repo") if envelope.get(key))
         attempts = f" (tried {envelope['attempts']} times)" if envelope["attempts"] > 1 else ""
         self.complain(f"error: {where + ': ' if where else ''}{envelope['message']}{attempts}")
         if envelope["outcome"] != "not_applied":
             done = ", ".join(step["name"] for step in envelope["completed"]) or "nothing acknowledged"
+            by = f"`{resolve}`" if resolve else "with the output of --json in a file, `gitprovider resolve FILE`"
             self.complain(
-                f"outcome: {envelope['outcome']} ({done}); do not repeat the command before checking the host: with the"
-                " output of --json in a file, `gitprovider resolve FILE` finds out what happened"
+                f"outcome: {envelope['outcome']} ({done}); do not repeat the command before checking the host: {by}"
+                " finds out what happened"
             )
         hint = envelope["hint"]
         if not hint and envelope["retry_after"]:

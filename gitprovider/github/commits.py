@@ -151,6 +151,7 @@ class CommitCall:
         with op.after("write commit"):
             commit = self._write_commit(tree, first.sha)
         with op.after(asked.effect):
+            op.sending()
             self._move_branch(commit.sha)
             op.done(asked.effect, commit)
         return commit

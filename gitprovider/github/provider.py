@@ -9,6 +9,8 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from gitprovider import checks
+from gitprovider._core.claims import IntentStore
+from gitprovider._core.operation import BeforeEffect
 from gitprovider._core.urls import origin
 from gitprovider._remote.json_reader import JsonReader
 from gitprovider._remote.operation import RemoteOperation, with_existing
@@ -90,6 +92,9 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         allow_http: allow ``http://`` to hosts other than this machine.
         settle: seconds after which a request whose response was lost can no longer take effect.
         on_event: called with every request, retry and operation event.
+        before_effect: called with the complete intent just before each effect of a mutation is sent. If it raises,
+            nothing is sent, and its error is the cause of the error that is raised.
+        intents: the store that the ``key`` of an ``ensure_`` function is looked up in.
 
     Raises:
         InvalidRequestError: an argument is wrong.
@@ -109,6 +114,8 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         allow_http: bool = False,
         settle: float = 30.0,
         on_event: Hook | None = None,
+        before_effect: BeforeEffect | None = None,
+        intents: IntentStore | None = None,
     ) -> None:
         redactor = Redactor()
         source = read_auth(auth, redactor)
@@ -134,6 +141,8 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
             limits=limits,
             settle=settle,
             on_event=on_event,
+            before_effect=before_effect,
+            intents=intents,
         )
 
     @contextmanager

@@ -167,6 +167,7 @@ class CommitCall:
         if later:
             op.note(base_sha=made.sha)
             with op.after("make executable"):
+                op.sending()
                 first, made = made, self._send(later, made.sha)
                 op.done("make executable", made)
             with op.after("compare"):

@@ -136,6 +136,7 @@ class ProtectionCall:
             self._delete(branch)
             op.done("drop old rule", branch)
         with op.after(self._asked.effect):
+            op.sending()
             made = self._post(new_rule(branch, self._plan.wanted, like=exact))
             op.done(self._asked.effect, self._plan.resulting(made))
         with op.after("drop bridge"):

@@ -11,6 +11,8 @@ from urllib.parse import urljoin, urlsplit
 import gitlab
 
 from gitprovider import checks
+from gitprovider._core.claims import IntentStore
+from gitprovider._core.operation import BeforeEffect
 from gitprovider._core.urls import origin
 from gitprovider._remote.json_reader import JsonReader
 from gitprovider._remote.operation import RemoteOperation, with_existing
@@ -94,6 +96,9 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         allow_http: permit ``http://`` to a host that is not this machine. The token then travels in the clear.
         settle: seconds after which a request whose response was lost can no longer take effect.
         on_event: is called with every request, retry and operation.
+        before_effect: called with the complete intent just before each effect of a mutation is sent. If it raises,
+            nothing is sent, and its error is the cause of the error that is raised.
+        intents: the store that the ``key`` of an ``ensure_`` function is looked up in.
 
     No request is sent until an operation is called. A provider may be used by many threads, and after a fork by both
     processes. It holds a credential and cannot be pickled.
@@ -115,6 +120,8 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         allow_http: bool = False,
         settle: float = 90.0,
         on_event: Hook | None = None,
+        before_effect: BeforeEffect | None = None,
+        intents: IntentStore | None = None,
     ) -> None:
         try:
             credential = Credential(private_token=private_token, oauth_token=oauth_token)
@@ -138,6 +145,8 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
             limits=limits,
             settle=settle,
             on_event=on_event,
+            before_effect=before_effect,
+            intents=intents,
         )
         self._settings = settings
         self._credential = credential

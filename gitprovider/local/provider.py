@@ -9,7 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from gitprovider import checks
-from gitprovider._core.operation import Operation
+from gitprovider._core.claims import IntentStore
+from gitprovider._core.operation import BeforeEffect, Operation
 from gitprovider._core.provider import Provider
 from gitprovider._core.wildcards import covered
 from gitprovider.contract import TreeEntry, optional
@@ -53,6 +54,9 @@ class LocalProvider(Provider):
         on_event: the hook that receives an event per operation.
         settle: seconds after which a lost call can no longer take effect. Nothing is lost here.
         now: the clock of commits and records. It returns aware datetimes.
+        before_effect: called with the complete intent just before each effect of a mutation is sent. If it raises,
+            nothing is sent, and its error is the cause of the error that is raised.
+        intents: the store that the ``key`` of an ``ensure_`` function is looked up in.
 
     Attributes:
         name: ``local``.
@@ -70,6 +74,8 @@ class LocalProvider(Provider):
         on_event: Hook | None = None,
         settle: float = 0.0,
         now: Callable[[], datetime] = utc_now,
+        before_effect: BeforeEffect | None = None,
+        intents: IntentStore | None = None,
     ) -> None:
         root = checks.check_path("root", root)
         if on_event is not None:
@@ -79,6 +85,7 @@ class LocalProvider(Provider):
         self.forge = Forge(root, now=now, lock_wait=lock_wait)
         self._on_event = on_event
         self._now = now
+        self._remember(before_effect, intents)
 
     def __repr__(self) -> str:
         return f"LocalProvider({str(getattr(getattr(self, 'forge', None), 'root', ''))!r})"
@@ -97,6 +104,7 @@ class LocalProvider(Provider):
             translate=translate,
             mutation=mutation,
             hook=self._on_event,
+            before_effect=self._before_effect,
             now=self._now,
         )
 
@@ -140,12 +148,13 @@ class LocalProvider(Provider):
         return held
 
     def _commit_files(self, op: Operation, asked: CommitFiles) -> Commit:
-        with op.effect(asked.effect):
+        def on_commit(base: str | None, sha: str) -> None:
+            op.note(base_sha=base, commit_sha=sha)
+            op.sending()
+
+        with op.effect(asked.effect, complete=False):  # the commit's sha is known just before the branch moves
             made = self.forge.commit_changes(
-                op.repo,
-                **asked.arguments(),
-                on_plan=lambda edits: op.note(files=edits.files),
-                on_commit=lambda base, sha: op.note(base_sha=base, commit_sha=sha),
+                op.repo, **asked.arguments(), on_plan=lambda edits: op.note(files=edits.files), on_commit=on_commit
             )
             commit = convert.commit(made, asked.branch)
             op.done(asked.effect, commit)

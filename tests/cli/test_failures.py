@@ -379,7 +379,7 @@ def test_resolve_takes_what_a_failed_command_printed(run: Run, widgets: LocalPro
 
     ran = run("--json", "resolve", "failed.json")
 
-    assert (ran.code, ran.document["verdict"]) == (0, "not_applied")
+    assert (ran.code, ran.document["verdict"]) == (9, "not_applied")
 
 
 def test_main_reads_the_process_s_arguments(

@@ -74,7 +74,7 @@ def test_each_mutation_has_an_ensure_function() -> None:
         if operation != "commit_files":
             given -= {"expected_head"}
 
-        assert given == {*asked, "provider", "after", "settling"}, name
+        assert given == {*asked, "provider", "after", "key", "settling"}, name
 
 
 def test_no_test_imports_another() -> None:

@@ -22,7 +22,7 @@ def shared_service(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
     root = tmp_path_factory.mktemp(request.param)
     with (
         backend(request.param, root) as behind,
-        running({**behind.environment, "SERVICE_SETTLE": "0.001"}, root / "lost") as url,
+        running({**behind.environment, "SERVICE_SETTLE": "0.001"}, root / "calls") as url,
         httpx.Client(base_url=url, timeout=60) as client,
     ):
         yield Service(request.param, url, client, behind)

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import pathlib
+import threading
+import uuid
+from contextlib import suppress
 
+import httpx
 import pytest
 
 from gitprovider.fakes.faults import Fault
+from gitprovider.fakes.github.server import FakeGitHub
+from gitprovider.fakes.http import Request, Response, TransportFault
+from gitprovider.fakes.serve import serving
+from gitprovider.local import Forge
+from tests.support.hosts import given_project
 from tests.support.service.load import load, sent_twice
-from tests.support.service.running import Service
+from tests.support.service.running import Service, kill_workers, running
 
 
 def test_a_project_is_made_changed_and_merged(service: Service) -> None:
@@ -81,6 +91,70 @@ def test_a_lost_answer_is_202_with_a_link_that_finds_out(remote: Service, when: 
     assert (lost.status_code, lost.json()["outcome"]) == (202, "unknown")
     assert (found.status_code, found.json()["verdict"]) == (200, "applied" if applied else "not_applied")
     assert len(remote.behind.request_log.mutations()) == 1
+
+
+class Held:
+    """A host that holds a merge, before or after it takes effect, until the test lets go of it. It never responds."""
+
+    def __init__(self, fake: FakeGitHub, applied: bool) -> None:
+        self._fake = fake
+        self._applied = applied
+        self.arrived, self.released = threading.Event(), threading.Event()
+        self.merges = 0
+
+    def handle(self, request: Request) -> Response:
+        if not request.path.endswith("/merge"):
+            return self._fake.handle(request)
+        self.merges += 1
+        if self._applied:
+            self._fake.handle(request)
+        self.arrived.set()
+        self.released.wait(60)
+        raise TransportFault("reset")
+
+
+@pytest.mark.skipif(not pathlib.Path("/proc/self/task").exists(), reason="needs the list of a process's children")
+@pytest.mark.parametrize("applied", [True, False])
+def test_a_worker_killed_in_flight_leaves_a_link_that_answers(applied: bool, tmp_path: pathlib.Path) -> None:
+    """After `kill -9` nobody could tell the client what became of its call."""
+    forge = Forge(tmp_path / "forge", combine=FakeGitHub.combine)
+    given_project(forge, "acme/widgets")
+    held = Held(FakeGitHub(forge, token="t" * 20), applied)
+    call, head = uuid.uuid4(), dict(forge.branches("acme/widgets"))["change"]
+    supervisors: list[int] = []
+
+    def merge(url: str) -> None:
+        with suppress(httpx.HTTPError):
+            httpx.post(
+                f"{url}/projects/acme/widgets/changes/1/merge",
+                params={"head": head},
+                headers={"Idempotency-Key": str(call)},
+                timeout=60,
+            )
+
+    with serving(held) as host:
+        environment = {"SERVICE_PROVIDER": "github", "GITPROVIDER_URL": host, "GITPROVIDER_TOKEN": "t" * 20}
+        environment["SERVICE_SETTLE"] = "0.001"
+        with running(environment, tmp_path / "calls", supervisors=supervisors) as url:
+            client = threading.Thread(target=merge, args=(url,))
+            client.start()
+            assert held.arrived.wait(60)
+            meanwhile = httpx.get(f"{url}/calls/{call}", timeout=60)
+            kill_workers(supervisors[0])
+            client.join()
+            held.released.set()
+            answers = [httpx.get(f"{url}/calls/{call}", timeout=60) for _ in range(3)]
+            again = httpx.post(
+                f"{url}/projects/acme/widgets/changes/1/merge",
+                params={"head": head},
+                headers={"Idempotency-Key": str(call)},
+                timeout=60,
+            )
+
+    assert meanwhile.status_code == 202
+    assert (answers[-1].status_code, answers[-1].json()["verdict"]) == (200, "applied" if applied else "not_applied")
+    assert (again.status_code, again.json()["error"]) == (409, "ConflictError")
+    assert held.merges == 1
 
 
 def test_a_call_that_nobody_knows_is_404(service: Service) -> None:

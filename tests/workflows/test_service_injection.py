@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import pytest
 from fastapi.testclient import TestClient
 
-from gitprovider import GitProviderContract, PutFile
+from gitprovider import GitProviderContract, PutFile, SqliteIntentStore
 from gitprovider.aio import AsyncGitProvider
 from gitprovider.local import LocalProvider
-from tests.support.service.app import LostAnswers, create_app, provider_of
+from tests.support.service.app import create_app, provider_of
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def test_a_constructor_argument_is_all_it_takes(tmp_path: pathlib.Path) -> None:
 @pytest.fixture
 def client(tmp_path: pathlib.Path) -> Iterator[TestClient]:
     """The app with its provider swapped for a local one, as a test of a service does it."""
-    app = create_app(LocalProvider(tmp_path / "unused"), LostAnswers(tmp_path / "lost"))
+    app = create_app(LocalProvider(tmp_path / "unused"), SqliteIntentStore(tmp_path / "calls"))
     swapped = AsyncGitProvider(LocalProvider(tmp_path / "swapped"))
     app.dependency_overrides[provider_of] = lambda: swapped
     with TestClient(app) as client:

@@ -16,7 +16,10 @@ async def one_client(client: httpx.AsyncClient, number: int, requests: int) -> l
     """Make a project of one's own, then open changes and look; what was wrong, in words."""
     wrong = []
     path = f"acme/shop-{number}"
-    made = (await client.post("/projects", json={"path": path})).json()
+    answer = await client.post("/projects", json={"path": path})
+    if answer.status_code != 201:
+        return [f"{path}: {answer.status_code} {answer.text}"]
+    made = answer.json()
     heads = {"main": made["head"], "develop": made["head"]}
     if made["path"] != path:
         wrong.append(f"{path} was told of {made['path']}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import signal
 import socket
 import subprocess
 import sys
@@ -54,8 +55,10 @@ def backend(name: str, root: pathlib.Path) -> Iterator[Backend]:
 
 
 @contextmanager
-def running(environment: dict[str, str], store: pathlib.Path, *, workers: int = 2) -> Iterator[str]:
-    """The service under uvicorn, and its URL."""
+def running(
+    environment: dict[str, str], store: pathlib.Path, *, workers: int = 2, supervisors: list[int] | None = None
+) -> Iterator[str]:
+    """The service under uvicorn, and its URL. ``supervisors`` gets the process that starts the workers anew."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(256)
@@ -72,6 +75,8 @@ def running(environment: dict[str, str], store: pathlib.Path, *, workers: int = 
             env={**os.environ, **environment, "SERVICE_STORE": str(store)},
             pass_fds=[listener.fileno()],
         )
+        if supervisors is not None:
+            supervisors.append(process.pid)
         try:
             url = f"http://127.0.0.1:{port}"
             # The socket listens already: this waits in its queue until a worker takes it.
@@ -80,6 +85,14 @@ def running(environment: dict[str, str], store: pathlib.Path, *, workers: int = 
         finally:
             process.terminate()
             process.wait(30)
+
+
+def kill_workers(supervisor: int) -> None:
+    """End every worker process with SIGKILL."""
+    for task in pathlib.Path(f"/proc/{supervisor}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            if b"spawn_main" in pathlib.Path(f"/proc/{child}/cmdline").read_bytes():
+                os.kill(int(child), signal.SIGKILL)
 
 
 @dataclass(frozen=True)
