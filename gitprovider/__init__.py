@@ -7,6 +7,7 @@ import sys
 
 TYPE_CHECKING = False  # type checkers treat it as typing's; importing typing costs more than the rest of this module
 if TYPE_CHECKING:
+    from gitprovider._remote.throttle import Answered, HostBudget, Sending, Throttle
     from gitprovider.bootstrap import BootstrapReport, bootstrap
     from gitprovider.connect import Provider, RepoUrl, connect, connect_repo, parse_repo_url
     from gitprovider.contract import GitProviderContract, HostState, InspectableProvider, TreeEntry, optional
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AlreadyExistsError",
+    "Answered",
     "AuthenticationError",
     "Author",
     "BootstrapReport",
@@ -75,6 +77,7 @@ __all__ = [
     "GitProviderContract",
     "GitProviderError",
     "HeadMovedError",
+    "HostBudget",
     "HostState",
     "InspectableProvider",
     "Intent",
@@ -99,7 +102,9 @@ __all__ = [
     "Resolution",
     "RetryCancelledError",
     "RetryOptions",
+    "Sending",
     "Step",
+    "Throttle",
     "TreeEntry",
     "UnexpectedResponseError",
     "UnsupportedOptionError",
@@ -123,6 +128,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "_remote.throttle": "Answered HostBudget Sending Throttle",
     "bootstrap": "BootstrapReport bootstrap",
     "connect": "Provider RepoUrl connect connect_repo parse_repo_url",
     "contract": "GitProviderContract HostState InspectableProvider TreeEntry optional",

@@ -26,6 +26,7 @@ from gitprovider.retry import RetryOptions
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gitprovider._remote.throttle import Throttle
     from gitprovider.events import Hook
 
 __all__ = ["Provider", "RepoUrl", "connect", "connect_repo", "parse_repo_url"]
@@ -54,7 +55,7 @@ class _Host(NamedTuple):
     token: str = ""
 
 
-_REMOTE = frozenset({"timeout", "verify", "retry", "allow_http", "on_event", "settle"})
+_REMOTE = frozenset({"timeout", "verify", "retry", "allow_http", "on_event", "settle", "throttle"})
 _HOSTS = {
     "local": _Host(
         "gitprovider.local", "LocalProvider", "gitprovider[local]", frozenset({"timeout", "on_event", "settle"}),
@@ -82,6 +83,7 @@ def connect(
     obey_rate_limit: bool | None = None,
     settle: float | None = None,
     on_event: Hook | None = None,
+    throttle: Throttle | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Provider:
     """Build a provider. No request is sent. The caller closes the provider.
@@ -92,8 +94,8 @@ def connect(
         url: the host, such as ``https://git.example.org``. The default is ``GITPROVIDER_URL``, then ``GH_HOST`` or
             ``CI_SERVER_URL``, then github.com or gitlab.com.
         token: the credential for this host. The default is the token in the environment that is bound to this host.
-        timeout, verify, retry, allow_http, obey_rate_limit, settle, on_event: arguments of the provider's constructor;
-            None leaves its default. An argument that the provider does not have is refused.
+        timeout, verify, retry, allow_http, obey_rate_limit, settle, on_event, throttle: arguments of the provider's
+            constructor; None leaves its default. An argument that the provider does not have is refused.
         environ: a mapping to read instead of ``os.environ``.
 
     Raises:
@@ -108,6 +110,7 @@ def connect(
         "obey_rate_limit": obey_rate_limit,
         "settle": settle,
         "on_event": on_event,
+        "throttle": throttle,
     }
     try:
         from gitprovider._core.operation import cleared_frames  # not at the top: it loads the events
@@ -128,6 +131,7 @@ def connect_repo(
     retry: RetryOptions | None = None,
     allow_http: bool | None = None,
     on_event: Hook | None = None,
+    throttle: Throttle | None = None,
 ) -> tuple[Provider, str]:
     """Build the provider for a repository's URL, and return it with the repository's full path.
 
@@ -141,13 +145,20 @@ def connect_repo(
             (``git.example.org:8443/gitlab``) or be a URL. It states the kind of host and binds no token to it.
         environ: a mapping to read instead of ``os.environ``.
         timeout, on_event: as for :func:`connect`.
-        verify, retry, allow_http: as for :func:`connect`. They are ignored for a local forge.
+        verify, retry, allow_http, throttle: as for :func:`connect`. They are ignored for a local forge.
 
     Raises:
         InvalidRequestError: the URL is wrong, or its host is not known.
         AuthenticationError: no token in the environment is bound to this host.
     """
-    options = {"timeout": timeout, "verify": verify, "retry": retry, "allow_http": allow_http, "on_event": on_event}
+    options = {
+        "timeout": timeout,
+        "verify": verify,
+        "retry": retry,
+        "allow_http": allow_http,
+        "on_event": on_event,
+        "throttle": throttle,
+    }
     try:
         from gitprovider._core.operation import cleared_frames  # not at the top: it loads the events
 

@@ -185,10 +185,43 @@ class RetryOptions:
         return min(max(self.random(0.0, ceiling), 0.0), ceiling)
 
 
+class WaitBudget:
+    """The waits of one operation: their sum is at most ``max_total_wait``, and none ends after ``deadline``."""
+
+    def __init__(self, options: RetryOptions) -> None:
+        self._options = options
+        self._waited = 0.0
+        self._started: float | None = None
+
+    def start(self) -> None:
+        """Start the deadline, unless it has started."""
+        if self._started is None:
+            self._started = self._options.clock()
+
+    @property
+    def left(self) -> float:
+        """The longest wait, in seconds, that is still allowed."""
+        self.start()
+        left = self._options.max_total_wait - self._waited
+        if self._options.deadline is None:
+            return left
+        return min(left, self._options.deadline - (self._options.clock() - (self._started or 0.0)))
+
+    def wait(self, seconds: float) -> None:
+        """Wait and count the wait.
+
+        Raises:
+            RetryCancelledError: the event of :func:`cancel_on` was set before or during the wait.
+        """
+        self._waited += seconds
+        wait(seconds, self._options.sleep)
+
+
 class Retrier(Generic[_T]):
     """The retry loop. Its wait budget and its deadline start at the first call and are shared by all calls.
 
     Args:
+        budget: the waits of an operation that waits for other reasons as well. The default is a budget of its own.
         should_retry: reports whether an error is worth another attempt. Other errors are raised unchanged.
         retry_after: returns the seconds that the host asked to wait, or None. The default is the error's own
             ``retry_after``.
@@ -202,13 +235,13 @@ class Retrier(Generic[_T]):
         should_retry: Callable[[Exception], bool],
         retry_after: Callable[[Exception], float | None] | None = None,
         before_wait: Callable[[int, float, Exception], None] | None = None,
+        budget: WaitBudget | None = None,
     ) -> None:
         self._options = options or RetryOptions()
+        self._budget = budget or WaitBudget(self._options)
         self._should_retry = should_retry
         self._asked = retry_after or _own_retry_after
         self._before_wait = before_wait
-        self._waited = 0.0
-        self._started: float | None = None
 
     def __call__(self, fn: Callable[[], _T]) -> _T:
         """Call ``fn`` until it returns, and return its result.
@@ -217,8 +250,7 @@ class Retrier(Generic[_T]):
             Exception: the last error of ``fn``. If it is a GitProviderError, ``attempts`` is set.
             RetryCancelledError: the wait before another attempt was cancelled. ``__cause__`` is the last error.
         """
-        if self._started is None:
-            self._started = self._options.clock()
+        self._budget.start()
         attempt = 1
         while True:
             try:
@@ -249,20 +281,14 @@ class Retrier(Generic[_T]):
             delay = options.max_retry_after
         else:
             return None
-        if self._waited + delay > options.max_total_wait:
-            return None
-        elapsed = options.clock() - (self._started or 0.0)
-        if options.deadline is not None and elapsed + delay > options.deadline:
-            return None
-        return delay
+        return None if delay > self._budget.left else delay
 
     def _wait(self, attempt: int, delay: float, error: Exception) -> None:
         for callback in (self._before_wait, self._options.on_retry):
             if callback is not None:
                 callback(attempt, delay, error)
-        self._waited += delay
         try:
-            wait(delay, self._options.sleep)
+            self._budget.wait(delay)
         except RetryCancelledError as cancelled:
             if isinstance(error, GitProviderError):
                 for name in ("provider", "operation", "repo", "attempts", "retry_after", "failed_step"):

@@ -10,9 +10,18 @@ from typing import Any, Generic, TypeVar
 from gitprovider._core.operation import Operation, chain
 from gitprovider._remote.json_reader import JsonReader
 from gitprovider._remote.response import BodyError, Client, Request, Response, StatusError
-from gitprovider.errors import AlreadyExistsError, GitProviderError, UnexpectedResponseError
+from gitprovider._remote.throttle import UNSTATED_BLOCK, Sending, Throttle, read_answer
+from gitprovider.errors import (
+    AlreadyExistsError,
+    GitProviderError,
+    Outcome,
+    ProviderUnavailableError,
+    RateLimitedError,
+    UnexpectedResponseError,
+)
 from gitprovider.events import RequestEvent, emit
 from gitprovider.redact import Redactor
+from gitprovider.retry import RetryOptions, WaitBudget
 
 PAGE_SIZE = 100
 _T = TypeVar("_T")
@@ -24,6 +33,7 @@ class RemoteOperation(Operation, Generic[_C]):
 
     Attributes:
         client: the borrowed client.
+        waits: the waits of this operation, between attempts and for the throttle.
         refusal: the response of the last failed step; None if there was none.
     """
 
@@ -36,6 +46,8 @@ class RemoteOperation(Operation, Generic[_C]):
         authenticate: Callable[[RemoteOperation[_C]], None],
         redact: Callable[[str], str] = Redactor(),
         denied_write: Callable[[GitProviderError, Response], GitProviderError] = lambda error, response: error,
+        throttle: Throttle | None = None,
+        waits: WaitBudget | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(name, repo, **kwargs)
@@ -44,6 +56,8 @@ class RemoteOperation(Operation, Generic[_C]):
         self._authenticate = authenticate
         self._redact = redact
         self._denied_write = denied_write
+        self._throttle = throttle
+        self.waits = waits or WaitBudget(RetryOptions())
         self._seen = False  # whether the repository was read, or written to, in this operation
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
@@ -107,19 +121,69 @@ class RemoteOperation(Operation, Generic[_C]):
             BodyError: the status is 2xx, but the body is not JSON.
         """
         request = Request(method=method, template=template, parts=parts, query=query, body=body)
+        sending = Sending(
+            host=self.host,
+            resource=self.client.resource(request),
+            mutation=method != "GET" and not template.endswith("/graphql"),
+            wait=self._throttled,
+        )
+        self._admit(sending)
         self.requests += 1
         started = self.clock()
         response: Response | None = None
+        limited: float | None = None
         try:
             response = self.client.send(request)
             self._seen = self._seen or "repo" in parts
             return response
         except (StatusError, BodyError) as exc:
             response = exc.response
+            if isinstance(refused := self.meaning(exc), RateLimitedError):
+                limited = UNSTATED_BLOCK if refused.retry_after is None else refused.retry_after
             raise
         finally:
+            self._learn(sending, response, limited)
             if self.hook is not None:
                 emit(self.hook, self._request_event(request, response, self.clock() - started))
+
+    def _admit(self, sending: Sending) -> None:
+        """Wait until the throttle lets the request pass. Whatever it raises, nothing was sent."""
+        if self._throttle is None:
+            return
+        try:
+            self._throttle.before(sending)
+        except GitProviderError as error:
+            error.outcome = Outcome.NOT_APPLIED
+            raise
+        except Exception as exc:
+            raise ProviderUnavailableError(
+                f"the throttle failed with {type(exc).__name__}, so nothing was sent",
+                hint="a throttle's `before` may raise RateLimitedError only",
+            ) from exc
+
+    def _throttled(self, seconds: float) -> None:
+        """Wait for the throttle, within the operation's budget."""
+        if seconds > (left := self.waits.left):
+            raise RateLimitedError(
+                f"the shared limit of {self.host} allows the next request in {seconds:.0f} s; "
+                f"this operation may wait {max(left, 0.0):.0f} s",
+                retry_after=seconds,
+                hint="repeat it then, or raise RetryOptions.max_total_wait",
+            )
+        self.waits.wait(seconds)
+
+    def _learn(self, sending: Sending, response: Response | None, limited: float | None) -> None:
+        if self._throttle is None:
+            return
+        headers, date = ({}, 0.0) if response is None else (response.headers, response.date.timestamp())
+        status = response.status if response else None
+        try:
+            self._throttle.after(read_answer(sending, status, headers, blocked_for=limited, date=date))
+        except Exception:
+            import logging  # not at the top: it is slow to import
+
+            # The request was sent. A failure to count it must not hide its result.
+            logging.getLogger("gitprovider").warning("a throttle raised in `after`; it is ignored", exc_info=True)
 
     def read(self, template: str, **given: Any) -> JsonReader:
         """Send a GET and return a reader for the JSON object in its response. ``given`` is as for :meth:`request`."""

@@ -14,11 +14,12 @@ from gitprovider._core.provider import Provider
 from gitprovider._remote.client_pool import ClientPool
 from gitprovider._remote.operation import RemoteOperation
 from gitprovider._remote.response import Client, Response
+from gitprovider._remote.throttle import Throttle
 from gitprovider.errors import GitProviderError
 from gitprovider.events import Hook, RetryEvent, emit
 from gitprovider.options import Host
 from gitprovider.redact import Redactor
-from gitprovider.retry import Retrier, RetryOptions
+from gitprovider.retry import Retrier, RetryOptions, WaitBudget
 
 _C = TypeVar("_C", bound=Client)
 
@@ -38,6 +39,7 @@ class RemoteProvider(Provider, Generic[_C]):
         retry: RetryOptions,
         settle: float,
         on_event: Hook | None,
+        throttle: Throttle | None,
     ) -> None:
         if not isinstance(retry, RetryOptions):
             checks.refuse("retry", f"must be RetryOptions, not {type(retry).__name__}")
@@ -48,6 +50,7 @@ class RemoteProvider(Provider, Generic[_C]):
         self._redact = redactor
         self._retry = retry
         self._on_event = on_event
+        self._throttle = throttle
 
     def close(self) -> None:
         """Close the connections. A closed provider refuses further calls."""
@@ -94,6 +97,8 @@ class RemoteProvider(Provider, Generic[_C]):
                 translate=self._translate,
                 mutation=mutation,
                 hook=self._on_event,
+                throttle=self._throttle,
+                waits=WaitBudget(self._retry),
             ) as op,
         ):
             try:
@@ -124,7 +129,9 @@ class RemoteProvider(Provider, Generic[_C]):
                     ),
                 )
 
-        retrier = Retrier[Any](self._retry, should_retry=self._is_retryable_read_error, before_wait=before_wait)
+        retrier = Retrier[Any](
+            self._retry, should_retry=self._is_retryable_read_error, before_wait=before_wait, budget=op.waits
+        )
 
         def read(fn: Callable[[], Any]) -> Any:
             op.attempt = 1

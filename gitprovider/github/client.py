@@ -194,6 +194,10 @@ class GitHubClient:
             raise BodyError(problem, response, cut=text.lstrip()[:1] in ("{", "[", '"'))
         return response
 
+    def resource(self, request: Request) -> str:
+        """GitHub counts GraphQL apart from REST."""
+        return "graphql" if request.template.endswith("/graphql") else "core"
+
     def has_next(self, response: Response) -> bool:
         """Report whether another page follows, by the ``Link`` header. The address in the header is never used."""
         return 'rel="next"' in response.headers.get("link", "")

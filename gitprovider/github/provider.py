@@ -14,6 +14,7 @@ from gitprovider._remote.json_reader import JsonReader
 from gitprovider._remote.operation import RemoteOperation, with_existing
 from gitprovider._remote.provider import RemoteProvider
 from gitprovider._remote.response import BodyError, Response, StatusError
+from gitprovider._remote.throttle import Throttle
 from gitprovider.checks import refuse
 from gitprovider.contract import TreeEntry
 from gitprovider.errors import (
@@ -88,6 +89,7 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         allow_http: allow ``http://`` to hosts other than this machine.
         settle: seconds after which a request whose response was lost can no longer take effect.
         on_event: called with every request, retry and operation event.
+        throttle: asked before each request and told of each response, such as a HostBudget. None sends at once.
 
     Raises:
         InvalidRequestError: an argument is wrong.
@@ -106,6 +108,7 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         allow_http: bool = False,
         settle: float = 30.0,
         on_event: Hook | None = None,
+        throttle: Throttle | None = None,
     ) -> None:
         redactor = Redactor()
         source = read_auth(auth, redactor)
@@ -126,6 +129,7 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
             retry=retry,
             settle=settle,
             on_event=on_event,
+            throttle=throttle,
         )
 
     @contextmanager

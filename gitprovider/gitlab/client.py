@@ -208,6 +208,10 @@ class GitLabClient:
             raise BodyError(f"the response is not JSON but {kind}", response, cut=body[0] in '{["')
         return response
 
+    def resource(self, request: Request) -> str:
+        """GitLab's headers name no resource."""
+        return "api"
+
     def has_next(self, response: Response) -> bool | None:
         """Whether another page follows; None where GitLab does not say. A link is a hint, never an address."""
         if (following := response.headers.get("x-next-page")) is not None:

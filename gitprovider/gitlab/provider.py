@@ -16,6 +16,7 @@ from gitprovider._remote.json_reader import JsonReader
 from gitprovider._remote.operation import RemoteOperation, with_existing
 from gitprovider._remote.provider import RemoteProvider
 from gitprovider._remote.response import StatusError
+from gitprovider._remote.throttle import Throttle
 from gitprovider.contract import TreeEntry
 from gitprovider.errors import (
     AlreadyExistsError,
@@ -94,6 +95,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         allow_http: permit ``http://`` to a host that is not this machine. The token then travels in the clear.
         settle: seconds after which a request whose response was lost can no longer take effect.
         on_event: is called with every request, retry and operation.
+        throttle: asked before each request and told of each response, such as a HostBudget. None sends at once.
 
     No request is sent until an operation is called. A provider may be used by many threads, and after a fork by both
     processes. It holds a credential and cannot be pickled.
@@ -114,6 +116,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         allow_http: bool = False,
         settle: float = 90.0,
         on_event: Hook | None = None,
+        throttle: Throttle | None = None,
     ) -> None:
         try:
             credential = Credential(private_token=private_token, oauth_token=oauth_token)
@@ -135,6 +138,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
             retry=retry,
             settle=settle,
             on_event=on_event,
+            throttle=throttle,
         )
         self._settings = settings
         self._credential = credential
