@@ -19,18 +19,18 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "gitprovider"
 
 PUBLIC = [
-    "AlreadyExistsError", "AuthenticationError", "Author", "BootstrapReport", "Branch", "BranchProtection",
+    "AlreadyExistsError", "Answered", "AuthenticationError", "Author", "BootstrapReport", "Branch", "BranchProtection",
     "Commit", "ConflictError", "DeleteFile", "Ensured", "FileChange", "GitProviderContract",
-    "GitProviderError", "HeadMovedError", "HostState", "InspectableProvider", "Intent", "InvalidRequestError",
+    "GitProviderError", "HeadMovedError", "HostBudget", "HostState", "InspectableProvider", "Intent", "InvalidRequestError",
     "MergeMethod", "MergeResult", "MoveFile", "NotFoundError", "NotMergeableError", "NotMergeableReason",
     "Outcome", "PermissionDeniedError", "Provider", "ProviderUnavailableError", "PullRequest",
     "PullRequestState", "PutFile", "RateLimitedError", "Repo", "RepoMovedError", "RepoUrl", "Resolution",
-    "RetryCancelledError", "RetryOptions", "Step", "TreeEntry", "UnexpectedResponseError",
+    "RetryCancelledError", "RetryOptions", "Sending", "Step", "Throttle", "TreeEntry", "UnexpectedResponseError",
     "UnsupportedOptionError", "Verdict", "Visibility", "bootstrap", "cancel_on", "connect", "connect_repo",
     "ensure_branch", "ensure_change", "ensure_files", "ensure_merged", "ensure_protection", "ensure_pull_request",
     "ensure_repo", "optional", "parse_repo_url", "resolve", "with_retry",
 ]  # fmt: skip
-SDKS = {"github", "gitlab", "pygit2", "requests", "urllib3", "click", "rich", "pytest", "anyio"}
+SDKS = {"github", "gitlab", "pygit2", "requests", "urllib3", "click", "rich", "pytest", "anyio", "redis"}
 SLOW = {"email", "ssl", "http", "sqlite3", "asyncio", "logging"}
 
 
