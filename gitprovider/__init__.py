@@ -9,6 +9,7 @@ TYPE_CHECKING = False  # type checkers treat it as typing's; importing typing co
 if TYPE_CHECKING:
     from gitprovider._core.claims import IntentStore, remembered
     from gitprovider._core.store import SqliteIntentStore
+    from gitprovider._remote.throttle import Answered, HostBudget, Sending, Throttle
     from gitprovider.bootstrap import BootstrapReport, bootstrap
     from gitprovider.connect import Provider, RepoUrl, connect, connect_repo, parse_repo_url
     from gitprovider.contract import GitProviderContract, HostState, InspectableProvider, TreeEntry, optional
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
         UnsupportedOptionError,
     )
     from gitprovider.intent import Intent
-    from gitprovider.limits import Limits, deadline
     from gitprovider.models import (
         Author,
         Branch,
@@ -61,10 +61,11 @@ if TYPE_CHECKING:
         Visibility,
     )
     from gitprovider.resolve import Recovered, Resolution, Verdict, recover, resolve
-    from gitprovider.retry import RetryOptions, cancel_on, with_retry
+    from gitprovider.retry import Limits, RetryOptions, cancel_on, deadline, with_retry
 
 __all__ = [
     "AlreadyExistsError",
+    "Answered",
     "AuthenticationError",
     "Author",
     "BootstrapReport",
@@ -78,6 +79,7 @@ __all__ = [
     "GitProviderContract",
     "GitProviderError",
     "HeadMovedError",
+    "HostBudget",
     "HostState",
     "InspectableProvider",
     "Intent",
@@ -105,8 +107,10 @@ __all__ = [
     "Resolution",
     "RetryCancelledError",
     "RetryOptions",
+    "Sending",
     "SqliteIntentStore",
     "Step",
+    "Throttle",
     "TreeEntry",
     "UnexpectedResponseError",
     "UnsupportedOptionError",
@@ -135,6 +139,7 @@ __all__ = [
 _HOME = {
     "_core.claims": "IntentStore remembered",
     "_core.store": "SqliteIntentStore",
+    "_remote.throttle": "Answered HostBudget Sending Throttle",
     "bootstrap": "BootstrapReport bootstrap",
     "connect": "Provider RepoUrl connect connect_repo parse_repo_url",
     "contract": "GitProviderContract HostState InspectableProvider TreeEntry optional",
@@ -145,11 +150,10 @@ _HOME = {
     "ProviderUnavailableError RateLimitedError RepoMovedError RetryCancelledError Step "
     "UnexpectedResponseError UnsupportedOptionError",
     "intent": "Intent",
-    "limits": "Limits deadline",
     "models": "Author Branch BranchProtection Commit DeleteFile FileChange MergeMethod MergeResult MoveFile "
     "PullRequest PullRequestState PutFile Repo Visibility",
     "resolve": "Recovered Resolution Verdict recover resolve",
-    "retry": "RetryOptions cancel_on with_retry",
+    "retry": "Limits RetryOptions cancel_on deadline with_retry",
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names.split()}
 

@@ -21,14 +21,14 @@ from gitprovider._core.provider import Provider
 from gitprovider._core.urls import RepoUrl, Server, parse_repo_url, parse_server
 from gitprovider.checks import check_path, check_repo_path, check_text, guarded, refuse
 from gitprovider.errors import AuthenticationError, InvalidRequestError, NotFoundError
-from gitprovider.limits import Limits
-from gitprovider.retry import RetryOptions
+from gitprovider.retry import Limits, RetryOptions
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from gitprovider._core.claims import IntentStore
     from gitprovider._core.operation import BeforeEffect
+    from gitprovider._remote.throttle import Throttle
     from gitprovider.events import Hook
 
 __all__ = ["Provider", "RepoUrl", "connect", "connect_repo", "parse_repo_url"]
@@ -58,7 +58,7 @@ class _Host(NamedTuple):
 
 
 _EVERY = frozenset({"timeout", "on_event", "settle", "before_effect", "intents"})
-_REMOTE = _EVERY | {"verify", "retry", "limits", "allow_http"}
+_REMOTE = _EVERY | {"verify", "retry", "limits", "allow_http", "throttle"}
 _HOSTS = {
     "local": _Host("gitprovider.local", "LocalProvider", "gitprovider[local]", _EVERY),
     "github": _Host(
@@ -87,6 +87,7 @@ def connect(
     on_event: Hook | None = None,
     before_effect: BeforeEffect | None = None,
     intents: IntentStore | None = None,
+    throttle: Throttle | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Provider:
     """Build a provider. No request is sent. The caller closes the provider.
@@ -97,8 +98,8 @@ def connect(
         url: the host, such as ``https://git.example.org``. The default is ``GITPROVIDER_URL``, then ``GH_HOST`` or
             ``CI_SERVER_URL``, then github.com or gitlab.com.
         token: the credential for this host. The default is the token in the environment that is bound to this host.
-        timeout, verify, retry, limits, allow_http, obey_rate_limit, settle, on_event: arguments of the provider's
-            constructor; None leaves its default. An argument that the provider does not have is refused.
+        timeout, verify, retry, limits, allow_http, obey_rate_limit, settle, on_event, throttle: arguments of the
+            provider's constructor; None leaves its default. An argument that the provider does not have is refused.
         before_effect: called with the complete intent just before each effect of a mutation is sent. If it raises,
             nothing is sent, and its error is the cause of the error that is raised.
         intents: the store that the ``key`` of an ``ensure_`` function is looked up in.
@@ -119,6 +120,7 @@ def connect(
         "on_event": on_event,
         "before_effect": before_effect,
         "intents": intents,
+        "throttle": throttle,
     }
     try:
         from gitprovider._core.operation import cleared_frames  # not at the top: it loads the events
@@ -142,6 +144,7 @@ def connect_repo(
     on_event: Hook | None = None,
     before_effect: BeforeEffect | None = None,
     intents: IntentStore | None = None,
+    throttle: Throttle | None = None,
 ) -> tuple[Provider, str]:
     """Build the provider for a repository's URL, and return it with the repository's full path.
 
@@ -155,7 +158,7 @@ def connect_repo(
             (``git.example.org:8443/gitlab``) or be a URL. It states the kind of host and binds no token to it.
         environ: a mapping to read instead of ``os.environ``.
         timeout, on_event, before_effect, intents: as for :func:`connect`.
-        verify, retry, limits, allow_http: as for :func:`connect`. They are ignored for a local forge.
+        verify, retry, limits, allow_http, throttle: as for :func:`connect`. They are ignored for a local forge.
 
     Raises:
         InvalidRequestError: the URL is wrong, or its host is not known.
@@ -170,6 +173,7 @@ def connect_repo(
         "on_event": on_event,
         "before_effect": before_effect,
         "intents": intents,
+        "throttle": throttle,
     }
     try:
         from gitprovider._core.operation import cleared_frames  # not at the top: it loads the events

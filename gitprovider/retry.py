@@ -1,7 +1,7 @@
-"""Retry for reads: one loop that uses the standard library only and does not depend on a host (adr/0003).
+"""Retry for reads, and limits on waits and responses. Nothing here depends on a host (adr/0003, adr/0018).
 
 :func:`with_retry` retries one call. :class:`Retrier` is the same loop with one wait budget for several calls, such as
-the pages of a listing.
+the pages of a listing. :class:`Limits` are those of a provider, and :func:`deadline` bounds the calls in one block.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from typing import Generic, Literal, Protocol, TypeVar
 from gitprovider import checks
 from gitprovider.checks import refuse
 from gitprovider.errors import GitProviderError, RetryCancelledError
-from gitprovider.limits import seconds_left
 
 _T = TypeVar("_T")
 _MAX_EXPONENT = 62  # 2**62 seconds is longer than any cap; beyond it a float would overflow at attempt 1024.
@@ -199,10 +198,137 @@ class RetryOptions:
         return min(max(self.random(0.0, ceiling), 0.0), ceiling)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much of a remote host's response is read. Beyond a limit the read ends, with an error that names the limit.
+
+    Attributes:
+        max_body: the largest body of one response, in bytes after decompression.
+        max_pages: the largest number of pages in one list. A page has up to 100 items.
+        deadline: the longest time for one request, in seconds from its start to the last byte of its response; None
+            for no limit. The provider's ``timeout`` limits each wait for the host instead, so a host that sends one
+            byte at a time never exceeds it.
+        clock: injectable; returns monotonic seconds.
+
+    Raises:
+        InvalidRequestError: a limit is wrong.
+    """
+
+    max_body: int = 64 * 1024 * 1024
+    max_pages: int = 1000
+    deadline: float | None = None
+    clock: Callable[[], float] = field(default=time.monotonic, repr=False)
+
+    def __post_init__(self) -> None:
+        checks.check_int("max_body", self.max_body, least=1)
+        checks.check_int("max_pages", self.max_pages, least=1)
+        if self.deadline is not None:
+            checks.check_seconds("deadline", self.deadline, zero=False)
+
+
+class Deadline:
+    """A time limit that has begun.
+
+    Attributes:
+        name: what an error calls it.
+    """
+
+    def __init__(self, name: str, seconds: float, clock: Callable[[], float]) -> None:
+        self.name = f"{name} of {seconds:g} seconds"
+        self._clock = clock
+        self._ends = clock() + seconds
+
+    @property
+    def left(self) -> float:
+        """The remaining seconds; zero or less when the time is up."""
+        return self._ends - self._clock()
+
+
+_deadlines: contextvars.ContextVar[tuple[Deadline, ...]] = contextvars.ContextVar("gitprovider_deadlines", default=())
+
+
+@contextmanager
+def limited(limit: Deadline | None) -> Iterator[None]:
+    """Apply ``limit`` within the block, besides those that apply already. None applies no further one."""
+    token = _deadlines.set(_deadlines.get() if limit is None else (*_deadlines.get(), limit))
+    try:
+        yield
+    finally:
+        _deadlines.reset(token)
+
+
+@contextmanager
+def deadline(seconds: float, *, clock: Callable[[], float] = time.monotonic) -> Iterator[None]:
+    """Within the block, the calls of remote providers end ``seconds`` after its start, all of them together.
+
+    After that time a request in flight is abandoned, and no other is sent: ProviderUnavailableError, with the outcome
+    of the step. A wait between two attempts that would end later is not begun. Blocks can be nested, and the earliest
+    deadline decides. It is kept in a context variable, so it applies only to this thread or task.
+
+    The lookup of a host's name is the system's own call and cannot be interrupted. The local forge, which has no host
+    to wait for, has its own ``timeout``.
+
+    Args:
+        seconds: the time for all calls in the block.
+        clock: returns monotonic seconds.
+
+    Raises:
+        InvalidRequestError: ``seconds`` is not a finite number, or is negative.
+    """
+    with limited(Deadline("the deadline", checks.check_seconds("seconds", seconds), clock)):
+        yield
+
+
+def earliest_deadline() -> Deadline | None:
+    """Return the deadline that ends first, or None if there is none."""
+    return min(_deadlines.get(), key=lambda limit: limit.left, default=None)
+
+
+def seconds_left() -> float | None:
+    """Return the seconds until the earliest deadline, or None if there is none."""
+    limit = earliest_deadline()
+    return None if limit is None else limit.left
+
+
+class WaitBudget:
+    """The waits of one operation: their sum is at most ``max_total_wait``, and none ends after a deadline."""
+
+    def __init__(self, options: RetryOptions) -> None:
+        self._options = options
+        self._waited = 0.0
+        self._started: float | None = None
+
+    def start(self) -> None:
+        """Start the deadline, unless it has started."""
+        if self._started is None:
+            self._started = self._options.clock()
+
+    @property
+    def left(self) -> float:
+        """The longest wait, in seconds, that is still allowed."""
+        self.start()
+        left = [self._options.max_total_wait - self._waited]
+        if self._options.deadline is not None:
+            left.append(self._options.deadline - (self._options.clock() - (self._started or 0.0)))
+        if (in_block := seconds_left()) is not None:
+            left.append(in_block)
+        return min(left)
+
+    def wait(self, seconds: float) -> None:
+        """Wait and count the wait.
+
+        Raises:
+            RetryCancelledError: the event of :func:`cancel_on` was set before or during the wait.
+        """
+        self._waited += seconds
+        wait(seconds, self._options.sleep)
+
+
 class Retrier(Generic[_T]):
     """The retry loop. Its wait budget and its deadline start at the first call and are shared by all calls.
 
     Args:
+        budget: the waits of an operation that waits for other reasons as well. The default is a budget of its own.
         should_retry: reports whether an error is worth another attempt. Other errors are raised unchanged.
         retry_after: returns the seconds that the host asked to wait, or None. The default is the error's own
             ``retry_after``.
@@ -216,13 +342,13 @@ class Retrier(Generic[_T]):
         should_retry: Callable[[Exception], bool],
         retry_after: Callable[[Exception], float | None] | None = None,
         before_wait: Callable[[int, float, Exception], None] | None = None,
+        budget: WaitBudget | None = None,
     ) -> None:
         self._options = options or RetryOptions()
+        self._budget = budget or WaitBudget(self._options)
         self._should_retry = should_retry
         self._asked = retry_after or _own_retry_after
         self._before_wait = before_wait
-        self._waited = 0.0
-        self._started: float | None = None
 
     def __call__(self, fn: Callable[[], _T]) -> _T:
         """Call ``fn`` until it returns, and return its result.
@@ -231,8 +357,7 @@ class Retrier(Generic[_T]):
             Exception: the last error of ``fn``. If it is a GitProviderError, ``attempts`` is set.
             RetryCancelledError: the wait before another attempt was cancelled. ``__cause__`` is the last error.
         """
-        if self._started is None:
-            self._started = self._options.clock()
+        self._budget.start()
         attempt = 1
         while True:
             try:
@@ -263,23 +388,17 @@ class Retrier(Generic[_T]):
             delay = options.max_retry_after
         else:
             return None
-        if self._waited + delay > options.max_total_wait:
+        if delay > self._budget.left:
             return None
         left = seconds_left()
-        if left is not None and delay >= left:
-            return None
-        elapsed = options.clock() - (self._started or 0.0)
-        if options.deadline is not None and elapsed + delay > options.deadline:
-            return None
-        return delay
+        return None if left is not None and delay >= left else delay
 
     def _wait(self, attempt: int, delay: float, error: Exception) -> None:
         for callback in (self._before_wait, self._options.on_retry):
             if callback is not None:
                 callback(attempt, delay, error)
-        self._waited += delay
         try:
-            wait(delay, self._options.sleep)
+            self._budget.wait(delay)
         except RetryCancelledError as cancelled:
             if isinstance(error, GitProviderError):
                 for name in ("provider", "operation", "repo", "attempts", "retry_after", "failed_step"):

@@ -11,10 +11,19 @@ from typing import Any, Generic, TypeVar
 from gitprovider._core.operation import Operation, chain
 from gitprovider._remote.json_reader import JsonReader
 from gitprovider._remote.response import BodyError, Client, DeadlineError, Request, Response, StatusError
-from gitprovider.errors import AlreadyExistsError, GitProviderError, NotFoundError, UnexpectedResponseError
+from gitprovider._remote.throttle import UNSTATED_BLOCK, Sending, Throttle, read_answer
+from gitprovider.errors import (
+    AlreadyExistsError,
+    GitProviderError,
+    NotFoundError,
+    Outcome,
+    ProviderUnavailableError,
+    RateLimitedError,
+    UnexpectedResponseError,
+)
 from gitprovider.events import RequestEvent, emit
-from gitprovider.limits import Limits, earliest_deadline
 from gitprovider.redact import Redactor
+from gitprovider.retry import Limits, RetryOptions, WaitBudget, earliest_deadline
 
 PAGE_SIZE = 100
 _LISTINGS = 3  # how often a list that changes is read from its start
@@ -27,6 +36,7 @@ class RemoteOperation(Operation, Generic[_C]):
 
     Attributes:
         client: the borrowed client.
+        waits: the waits of this operation, between attempts and for the throttle.
         refusal: the response of the last failed step; None if there was none.
     """
 
@@ -40,6 +50,8 @@ class RemoteOperation(Operation, Generic[_C]):
         redact: Callable[[str], str] = Redactor(),
         denied_write: Callable[[GitProviderError, Response], GitProviderError] = lambda error, response: error,
         max_pages: int = Limits().max_pages,
+        throttle: Throttle | None = None,
+        waits: WaitBudget | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(name, repo, **kwargs)
@@ -49,6 +61,8 @@ class RemoteOperation(Operation, Generic[_C]):
         self._redact = redact
         self._denied_write = denied_write
         self._max_pages = max_pages
+        self._throttle = throttle
+        self.waits = waits or WaitBudget(RetryOptions())
         self._seen = False  # whether the repository was read, or written to, in this operation
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
@@ -125,19 +139,69 @@ class RemoteOperation(Operation, Generic[_C]):
         if limit is not None and limit.left <= 0:
             raise DeadlineError(limit.name, sent=False)
         request = Request(method=method, template=template, parts=parts, query=query, body=body)
+        if self._throttle is not None:
+            self._admit(self._throttle, self._sending(request))
         self.requests += 1
         started = self.clock()
         response: Response | None = None
+        limited: float | None = None
         try:
             response = self.client.send(request)
             self._seen = self._seen or "repo" in parts
             return response
         except (StatusError, BodyError) as exc:
             response = exc.response
+            if self._throttle is not None and isinstance(refused := self.meaning(exc), RateLimitedError):
+                limited = UNSTATED_BLOCK if refused.retry_after is None else refused.retry_after
             raise
         finally:
+            if self._throttle is not None:
+                self._learn(self._throttle, self._sending(request), response, limited)
             if self.hook is not None:
                 emit(self.hook, self._request_event(request, response, self.clock() - started))
+
+    def _sending(self, request: Request) -> Sending:
+        return Sending(
+            host=self.host,
+            resource=self.client.resource(request),
+            mutation=request.method != "GET" and not request.template.endswith("/graphql"),
+            wait=self._throttled,
+        )
+
+    def _admit(self, throttle: Throttle, sending: Sending) -> None:
+        """Wait until the throttle lets the request pass. Whatever it raises, nothing was sent."""
+        try:
+            throttle.before(sending)
+        except GitProviderError as error:
+            error.outcome = Outcome.NOT_APPLIED
+            raise
+        except Exception as exc:
+            raise ProviderUnavailableError(
+                f"the throttle failed with {type(exc).__name__}, so nothing was sent",
+                hint="a throttle's `before` may raise RateLimitedError only",
+            ) from exc
+
+    def _throttled(self, seconds: float) -> None:
+        """Wait for the throttle, within the operation's budget."""
+        if seconds > (left := self.waits.left):
+            raise RateLimitedError(
+                f"the shared limit of {self.host} allows the next request in {seconds:.0f} s; "
+                f"this operation may wait {max(left, 0.0):.0f} s",
+                retry_after=seconds,
+                hint="repeat it then, or raise RetryOptions.max_total_wait",
+            )
+        self.waits.wait(seconds)
+
+    def _learn(self, throttle: Throttle, sending: Sending, response: Response | None, limited: float | None) -> None:
+        headers, date = ({}, 0.0) if response is None else (response.headers, response.date.timestamp())
+        status = response.status if response else None
+        try:
+            throttle.after(read_answer(sending, status, headers, blocked_for=limited, date=date))
+        except Exception:
+            import logging  # not at the top: it is slow to import
+
+            # The request was sent. A failure to count it must not hide its result.
+            logging.getLogger("gitprovider").warning("a throttle raised in `after`; it is ignored", exc_info=True)
 
     def read(self, template: str, **given: Any) -> JsonReader:
         """Send a GET and return a reader for the JSON object in its response. ``given`` is as for :meth:`request`."""

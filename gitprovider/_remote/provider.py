@@ -15,12 +15,12 @@ from gitprovider._core.provider import Provider
 from gitprovider._remote.client_pool import ClientPool
 from gitprovider._remote.operation import RemoteOperation
 from gitprovider._remote.response import Client, Response
+from gitprovider._remote.throttle import Throttle
 from gitprovider.errors import GitProviderError
 from gitprovider.events import Hook, RetryEvent, emit
-from gitprovider.limits import Limits
 from gitprovider.options import Host
 from gitprovider.redact import Redactor
-from gitprovider.retry import Retrier, RetryOptions
+from gitprovider.retry import Limits, Retrier, RetryOptions, WaitBudget
 
 _C = TypeVar("_C", bound=Client)
 
@@ -43,6 +43,7 @@ class RemoteProvider(Provider, Generic[_C]):
         on_event: Hook | None,
         before_effect: BeforeEffect | None,
         intents: IntentStore | None,
+        throttle: Throttle | None,
     ) -> None:
         if not isinstance(retry, RetryOptions):
             checks.refuse("retry", f"must be RetryOptions, not {type(retry).__name__}")
@@ -57,6 +58,7 @@ class RemoteProvider(Provider, Generic[_C]):
         self._max_pages = limits.max_pages
         self._on_event = on_event
         self._remember(before_effect, intents)
+        self._throttle = throttle
 
     def close(self) -> None:
         """Close the connections. A closed provider refuses further calls."""
@@ -105,6 +107,8 @@ class RemoteProvider(Provider, Generic[_C]):
                 mutation=mutation,
                 hook=self._on_event,
                 before_effect=self._before_effect,
+                throttle=self._throttle,
+                waits=WaitBudget(self._retry),
             ) as op,
         ):
             try:
@@ -135,7 +139,9 @@ class RemoteProvider(Provider, Generic[_C]):
                     ),
                 )
 
-        retrier = Retrier[Any](self._retry, should_retry=self._is_retryable_read_error, before_wait=before_wait)
+        retrier = Retrier[Any](
+            self._retry, should_retry=self._is_retryable_read_error, before_wait=before_wait, budget=op.waits
+        )
 
         def read(fn: Callable[[], Any]) -> Any:
             op.attempt = 1

@@ -136,6 +136,10 @@ class Client(Protocol):
         """
         ...
 
+    def resource(self, request: Request) -> str:
+        """Return the name of the rate limit that counts the request."""
+        ...
+
     def has_next(self, response: Response) -> bool | None:
         """Report whether the host says that another page follows; None if it does not say."""
         ...

@@ -24,7 +24,7 @@ from gitprovider._core.json import JsonLimitError, parse
 from gitprovider._core.urls import is_loopback, origin
 from gitprovider._remote.response import BodyError, DeadlineError, ForeignOriginError, Response
 from gitprovider.checks import check_seconds, check_verify, keep, refuse
-from gitprovider.limits import Deadline, Limits, earliest_deadline, limited
+from gitprovider.retry import Deadline, Limits, earliest_deadline, limited
 
 _DAY = 86_400
 _READS = ("GET", "HEAD")

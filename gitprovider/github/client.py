@@ -29,9 +29,9 @@ from gitprovider._core.urls import is_loopback, parse_api_server
 from gitprovider._remote.response import Request, Response, StatusError
 from gitprovider._remote.session import OneOriginSession, SessionSettings, read_response
 from gitprovider.checks import refuse
-from gitprovider.limits import Limits
 from gitprovider.options import Host
 from gitprovider.redact import Redactor, printable, redact
+from gitprovider.retry import Limits
 
 _log = logging.getLogger("github")
 _before = tuple(_log.handlers)
@@ -281,6 +281,10 @@ class GitHubClient:
         if unusable is not None:
             raise unusable
         return response
+
+    def resource(self, request: Request) -> str:
+        """GitHub counts GraphQL apart from REST."""
+        return "graphql" if request.template.endswith("/graphql") else "core"
 
     def has_next(self, response: Response) -> bool:
         """Report whether another page follows, by the ``Link`` header. The address in the header is never used."""

@@ -16,6 +16,7 @@ from gitprovider._remote.json_reader import JsonReader
 from gitprovider._remote.operation import RemoteOperation, with_existing
 from gitprovider._remote.provider import RemoteProvider
 from gitprovider._remote.response import BodyError, Response, StatusError
+from gitprovider._remote.throttle import Throttle
 from gitprovider.checks import refuse
 from gitprovider.contract import TreeEntry
 from gitprovider.errors import (
@@ -51,7 +52,6 @@ from gitprovider.github.endpoints import (
 from gitprovider.github.errors import denied_write, is_retryable_read_error, translate
 from gitprovider.github.merges import MergeCall
 from gitprovider.github.protection import ProtectionCall, read_protection
-from gitprovider.limits import Limits
 from gitprovider.models import (
     Branch,
     BranchProtection,
@@ -72,7 +72,7 @@ from gitprovider.mutations import (
     ProtectBranch,
 )
 from gitprovider.redact import Redactor
-from gitprovider.retry import RetryOptions
+from gitprovider.retry import Limits, RetryOptions
 
 GitHubOperation = RemoteOperation[GitHubClient]
 
@@ -95,6 +95,7 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         before_effect: called with the complete intent just before each effect of a mutation is sent. If it raises,
             nothing is sent, and its error is the cause of the error that is raised.
         intents: the store that the ``key`` of an ``ensure_`` function is looked up in.
+        throttle: asked before each request and told of each response, such as a HostBudget. None sends at once.
 
     Raises:
         InvalidRequestError: an argument is wrong.
@@ -116,6 +117,7 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         on_event: Hook | None = None,
         before_effect: BeforeEffect | None = None,
         intents: IntentStore | None = None,
+        throttle: Throttle | None = None,
     ) -> None:
         redactor = Redactor()
         source = read_auth(auth, redactor)
@@ -143,6 +145,7 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
             on_event=on_event,
             before_effect=before_effect,
             intents=intents,
+            throttle=throttle,
         )
 
     @contextmanager

@@ -23,9 +23,8 @@ from gitprovider._remote.session import OneOriginSession, SessionSettings, read_
 from gitprovider.checks import check_bool
 from gitprovider.gitlab.auth import Credential
 from gitprovider.gitlab.endpoints import GRAPHQL
-from gitprovider.limits import Limits, seconds_left
 from gitprovider.options import Host
-from gitprovider.retry import parse_retry_after
+from gitprovider.retry import Limits, parse_retry_after, seconds_left
 
 PUBLIC = "https://gitlab.com"
 
@@ -178,6 +177,10 @@ class GitLabClient:
         if unusable is not None:
             raise unusable
         return response
+
+    def resource(self, request: Request) -> str:
+        """GitLab's headers name no resource."""
+        return "api"
 
     def has_next(self, response: Response) -> bool | None:
         """Whether another page follows; None where GitLab does not say. A link is a hint, never an address."""

@@ -18,6 +18,7 @@ from gitprovider._remote.json_reader import JsonReader
 from gitprovider._remote.operation import RemoteOperation, with_existing
 from gitprovider._remote.provider import RemoteProvider
 from gitprovider._remote.response import StatusError
+from gitprovider._remote.throttle import Throttle
 from gitprovider.contract import TreeEntry
 from gitprovider.errors import (
     AlreadyExistsError,
@@ -52,7 +53,6 @@ from gitprovider.gitlab.errors import is_retryable_read_error, translate
 from gitprovider.gitlab.merges import MergeCall
 from gitprovider.gitlab.protection import ProtectionCall, check_asked, read_protection
 from gitprovider.gitlab.refusals import is_absent, read_branch, read_commit, read_merge_request, write
-from gitprovider.limits import Limits
 from gitprovider.models import Branch, BranchProtection, Commit, MergeResult, PullRequest, PullRequestState, Repo
 from gitprovider.mutations import (
     CommitFiles,
@@ -64,7 +64,7 @@ from gitprovider.mutations import (
     ProtectBranch,
 )
 from gitprovider.redact import Redactor
-from gitprovider.retry import RetryOptions
+from gitprovider.retry import Limits, RetryOptions
 
 _STATES = {
     None: "all",
@@ -99,6 +99,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         before_effect: called with the complete intent just before each effect of a mutation is sent. If it raises,
             nothing is sent, and its error is the cause of the error that is raised.
         intents: the store that the ``key`` of an ``ensure_`` function is looked up in.
+        throttle: asked before each request and told of each response, such as a HostBudget. None sends at once.
 
     No request is sent until an operation is called. A provider may be used by many threads, and after a fork by both
     processes. It holds a credential and cannot be pickled.
@@ -122,6 +123,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         on_event: Hook | None = None,
         before_effect: BeforeEffect | None = None,
         intents: IntentStore | None = None,
+        throttle: Throttle | None = None,
     ) -> None:
         try:
             credential = Credential(private_token=private_token, oauth_token=oauth_token)
@@ -147,6 +149,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
             on_event=on_event,
             before_effect=before_effect,
             intents=intents,
+            throttle=throttle,
         )
         self._settings = settings
         self._credential = credential

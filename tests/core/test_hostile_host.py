@@ -28,8 +28,8 @@ from gitprovider.fakes.gitlab.server import FakeGitLab
 from gitprovider.fakes.http import Request
 from gitprovider.github import GitHubProvider
 from gitprovider.gitlab import GitLabProvider
-from gitprovider.limits import Limits
 from gitprovider.local import Forge
+from gitprovider.retry import Limits
 from tests.support.hostile import Heard, HostileHost, hosting, response
 from tests.support.reachable import leaks
 

@@ -79,7 +79,8 @@ def nested(depth: int, opening: str = "[", closing: str = "]") -> str:
 
 def bomb(compressor: Any) -> bytes:
     """64 MiB of zeros in some kB."""
-    return b"".join(compressor.compress(b"0" * MIB) for _ in range(64)) + compressor.flush()
+    parts: list[bytes] = [compressor.compress(b"0" * MIB) for _ in range(64)]
+    return b"".join([*parts, compressor.flush()])
 
 
 BOMBS = {

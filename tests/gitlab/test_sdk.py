@@ -16,7 +16,7 @@ import responses
 
 from gitprovider.errors import Outcome, ProviderUnavailableError, RateLimitedError
 from gitprovider.gitlab import GitLabProvider
-from gitprovider.limits import deadline
+from gitprovider.retry import deadline
 from tests.support.gitlab_world import REPO, TOKEN, URL, FakeTime
 
 PROJECTS = f"{URL}/api/v4/projects"

@@ -562,7 +562,8 @@ def test_a_read_of_something_else_is_no_answer(
     """A proxy, or a cache, that mixes responses up: a mutation would be built on another thing."""
     altered(ready, method, endpoint, change)
     sha = ready.head
-    call = {**READS, **{name: found for name, (found, _) in CALLS.items()}, "commit": lambda p: p.commit(REPO, sha)}
+    call: dict[str, Call] = {**READS, **{name: found for name, (found, _) in CALLS.items()}}
+    call["commit"] = lambda p: p.commit(REPO, sha)
 
     error = failure(lambda: call[operation](ready.provider()))
 

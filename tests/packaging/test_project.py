@@ -19,20 +19,21 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "gitprovider"
 
 PUBLIC = [
-    "AlreadyExistsError", "AuthenticationError", "Author", "BootstrapReport", "Branch", "BranchProtection",
+    "AlreadyExistsError", "Answered", "AuthenticationError", "Author", "BootstrapReport", "Branch", "BranchProtection",
     "Commit", "ConflictError", "DeleteFile", "Ensured", "FileChange", "GitProviderContract",
-    "GitProviderError", "HeadMovedError", "HostState", "InspectableProvider", "Intent", "IntentStore",
+    "GitProviderError", "HeadMovedError", "HostBudget", "HostState", "InspectableProvider", "Intent", "IntentStore",
     "InvalidRequestError",
     "Limits", "MergeMethod", "MergeResult", "MoveFile", "NotFoundError", "NotMergeableError", "NotMergeableReason",
     "Outcome", "PermissionDeniedError", "Provider", "ProviderUnavailableError", "PullRequest",
     "PullRequestState", "PutFile", "RateLimitedError", "Recovered", "Repo", "RepoMovedError", "RepoUrl", "Resolution",
-    "RetryCancelledError", "RetryOptions", "SqliteIntentStore", "Step", "TreeEntry", "UnexpectedResponseError",
+    "RetryCancelledError", "RetryOptions", "Sending", "SqliteIntentStore", "Step", "Throttle", "TreeEntry",
+    "UnexpectedResponseError",
     "UnsupportedOptionError", "Verdict", "Visibility", "bootstrap", "cancel_on", "connect", "connect_repo",
     "deadline", "ensure_branch", "ensure_change", "ensure_files", "ensure_merged", "ensure_protection",
     "ensure_pull_request", "ensure_repo", "optional", "parse_repo_url", "recover", "remembered", "resolve",
     "with_retry",
 ]  # fmt: skip
-SDKS = {"github", "gitlab", "pygit2", "requests", "urllib3", "click", "rich", "pytest", "anyio"}
+SDKS = {"github", "gitlab", "pygit2", "requests", "urllib3", "click", "rich", "pytest", "anyio", "redis"}
 SLOW = {"email", "ssl", "http", "sqlite3", "asyncio", "logging"}
 
 

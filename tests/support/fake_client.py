@@ -27,6 +27,9 @@ class FakeClient:
         items = self.pages[len(self.queries) - 1] if self.pages else []
         return Response(status=200, endpoint=request.endpoint, data=[{"iid": item} for item in items])
 
+    def resource(self, request: Request) -> str:
+        return "api"
+
     def has_next(self, response: Response) -> bool | None:
         return self.more[len(self.queries) - 1]
 

@@ -11,7 +11,7 @@ from gitprovider import RetryOptions
 from gitprovider.contract import InspectableProvider
 from gitprovider.github import GitHubProvider
 from gitprovider.gitlab import GitLabProvider
-from gitprovider.limits import Limits
+from gitprovider.retry import Limits
 
 REMOTE = ("github", "gitlab")
 TOKEN = "t0ken-0123456789"
