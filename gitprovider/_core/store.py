@@ -5,19 +5,21 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from gitprovider._core.claims import Claim, check_key, current_claim, unresolved_error
 from gitprovider.checks import check_text, refuse
 from gitprovider.errors import ConflictError, ProviderUnavailableError
 from gitprovider.intent import Intent
+
+if TYPE_CHECKING:  # loaded where they are needed: most processes have no store
+    import sqlite3
+    from pathlib import Path
 
 # "gpin": distinguishes an intent store from any other SQLite file.
 _APPLICATION_ID = 0x6770696E
@@ -68,6 +70,8 @@ class SqliteIntentStore:
         if not isinstance(path, str | os.PathLike):
             refuse("path", f"must be a path, not {type(path).__name__}")
         # One file has one name, also behind a symbolic link: the locks are in a file beside it.
+        from pathlib import Path
+
         self.path = Path(os.path.realpath(check_text("path", os.fspath(path), empty=False)))
         self._running = _Running(self.path.with_name(f"{self.path.name}-running"))
         self._now = now
@@ -242,6 +246,8 @@ class SqliteIntentStore:
 
     @contextmanager
     def _opened(self, *, create: bool = False) -> Iterator[sqlite3.Connection]:
+        import sqlite3
+
         try:
             if create and self._is_empty():
                 self._make()
@@ -266,6 +272,8 @@ class SqliteIntentStore:
 
     def _make(self) -> None:
         """Create the file under another name first, because nobody may see it without its layout."""
+        import sqlite3
+
         with self._disk(), self._running.alone():
             if not self._is_empty():
                 return

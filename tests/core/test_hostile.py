@@ -219,11 +219,11 @@ def test_a_number_of_seconds_fits_into_a_clock() -> None:
     """A timeout or a settle time that no socket and no date can hold overflows when it is used."""
     for argument in ("timeout", "settle"):
         with pytest.raises(InvalidRequestError):
-            LocalProvider("forge", **{argument: 1e300})  # type: ignore[arg-type]
+            LocalProvider("forge", **{argument: 1e300})  # type: ignore[arg-type]  # a wrong type on purpose
 
 
 def test_an_author_that_is_none_is_refused() -> None:
     """A Mock in place of an Author passes for one."""
     with pytest.raises(InvalidRequestError):
-        mutations.CommitFiles(branch="main", changes=GOOD["changes"], message="m", author=object())  # type: ignore[arg-type]
+        mutations.CommitFiles(branch="main", changes=GOOD["changes"], message="m", author=object())  # type: ignore[arg-type]  # wrong
     assert Author(name="A", email="a@b").name == "A"

@@ -50,7 +50,7 @@ class FailingPath(os.PathLike[str]):
 
 class LyingPath(os.PathLike[str]):
     def __fspath__(self) -> str:
-        return 7  # type: ignore[return-value]
+        return 7  # type: ignore[return-value]  # that is what makes it hostile
 
 
 class LyingMapping(Mapping[str, Any]):

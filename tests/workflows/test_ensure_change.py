@@ -10,9 +10,11 @@ import pytest
 from gitprovider import (
     BranchProtection,
     ConflictError,
+    Outcome,
     PullRequestState,
     PutFile,
     UnsupportedOptionError,
+    bootstrap,
     ensure_change,
     ensure_protection,
 )
@@ -117,4 +119,22 @@ def test_ensure_refuses_an_option_before_any_request(tmp_path: Path) -> None:
         with pytest.raises(UnsupportedOptionError):
             ensure_protection(rig.provider, repo, "main", BranchProtection(required_approvals=1))
 
+        assert rig.requests_seen() == sent
+
+
+@pytest.mark.parametrize("plan", [True, False])
+def test_bootstrap_refuses_an_option_before_any_request(plan: bool, tmp_path: Path) -> None:
+    """The repository would be made, and the plan would promise what the host cannot do."""
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "README.md").write_text("# Project")
+    with gitlab_rig(tmp_path / "host") as rig:
+        repo, sent = rig.fresh_path(), rig.requests_seen()
+
+        with pytest.raises(UnsupportedOptionError) as caught:
+            bootstrap(
+                rig.provider, repo, source=tmp_path / "project", plan=plan, rules=BranchProtection(required_approvals=1)
+            )
+
+        assert caught.value.option == "protect_branch.required_approvals"
+        assert caught.value.outcome is Outcome.NOT_APPLIED
         assert rig.requests_seen() == sent
