@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 RUN := $(VENV)/.installed-run
 DEV := $(VENV)/.installed-dev
+# Container images set it. Each worker, and each program that a test starts, would compile everything again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test soak mutants recordings live bench lint clean
 

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         UnsupportedOptionError,
     )
     from gitprovider.intent import Intent
+    from gitprovider.limits import Limits, deadline
     from gitprovider.models import (
         Author,
         Branch,
@@ -79,6 +80,7 @@ __all__ = [
     "InspectableProvider",
     "Intent",
     "InvalidRequestError",
+    "Limits",
     "MergeMethod",
     "MergeResult",
     "MoveFile",
@@ -109,6 +111,7 @@ __all__ = [
     "cancel_on",
     "connect",
     "connect_repo",
+    "deadline",
     "ensure_branch",
     "ensure_change",
     "ensure_files",
@@ -133,6 +136,7 @@ _HOME = {
     "ProviderUnavailableError RateLimitedError RepoMovedError RetryCancelledError Step "
     "UnexpectedResponseError UnsupportedOptionError",
     "intent": "Intent",
+    "limits": "Limits deadline",
     "models": "Author Branch BranchProtection Commit DeleteFile FileChange MergeMethod MergeResult MoveFile "
     "PullRequest PullRequestState PutFile Repo Visibility",
     "resolve": "Resolution Verdict resolve",

@@ -21,6 +21,7 @@ from gitprovider._core.provider import Provider
 from gitprovider._core.urls import RepoUrl, Server, parse_repo_url, parse_server
 from gitprovider.checks import check_repo_path, check_text, refuse
 from gitprovider.errors import AuthenticationError, InvalidRequestError, NotFoundError
+from gitprovider.limits import Limits
 from gitprovider.retry import RetryOptions
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class _Host(NamedTuple):
     token: str = ""
 
 
-_REMOTE = frozenset({"timeout", "verify", "retry", "allow_http", "on_event", "settle"})
+_REMOTE = frozenset({"timeout", "verify", "retry", "limits", "allow_http", "on_event", "settle"})
 _HOSTS = {
     "local": _Host(
         "gitprovider.local", "LocalProvider", "gitprovider[local]", frozenset({"timeout", "on_event", "settle"}),
@@ -78,6 +79,7 @@ def connect(
     timeout: float | None = None,
     verify: bool | str | None = None,
     retry: RetryOptions | None = None,
+    limits: Limits | None = None,
     allow_http: bool | None = None,
     obey_rate_limit: bool | None = None,
     settle: float | None = None,
@@ -92,8 +94,8 @@ def connect(
         url: the host, such as ``https://git.example.org``. The default is ``GITPROVIDER_URL``, then ``GH_HOST`` or
             ``CI_SERVER_URL``, then github.com or gitlab.com.
         token: the credential for this host. The default is the token in the environment that is bound to this host.
-        timeout, verify, retry, allow_http, obey_rate_limit, settle, on_event: arguments of the provider's constructor;
-            None leaves its default. An argument that the provider does not have is refused.
+        timeout, verify, retry, limits, allow_http, obey_rate_limit, settle, on_event: arguments of the provider's
+            constructor; None leaves its default. An argument that the provider does not have is refused.
         environ: a mapping to read instead of ``os.environ``.
 
     Raises:
@@ -104,6 +106,7 @@ def connect(
         "timeout": timeout,
         "verify": verify,
         "retry": retry,
+        "limits": limits,
         "allow_http": allow_http,
         "obey_rate_limit": obey_rate_limit,
         "settle": settle,
@@ -126,6 +129,7 @@ def connect_repo(
     timeout: float | None = None,
     verify: bool | str | None = None,
     retry: RetryOptions | None = None,
+    limits: Limits | None = None,
     allow_http: bool | None = None,
     on_event: Hook | None = None,
 ) -> tuple[Provider, str]:
@@ -141,13 +145,20 @@ def connect_repo(
             (``git.example.org:8443/gitlab``) or be a URL. It states the kind of host and binds no token to it.
         environ: a mapping to read instead of ``os.environ``.
         timeout, on_event: as for :func:`connect`.
-        verify, retry, allow_http: as for :func:`connect`. They are ignored for a local forge.
+        verify, retry, limits, allow_http: as for :func:`connect`. They are ignored for a local forge.
 
     Raises:
         InvalidRequestError: the URL is wrong, or its host is not known.
         AuthenticationError: no token in the environment is bound to this host.
     """
-    options = {"timeout": timeout, "verify": verify, "retry": retry, "allow_http": allow_http, "on_event": on_event}
+    options = {
+        "timeout": timeout,
+        "verify": verify,
+        "retry": retry,
+        "limits": limits,
+        "allow_http": allow_http,
+        "on_event": on_event,
+    }
     try:
         from gitprovider._core.operation import cleared_frames  # not at the top: it loads the events
 

@@ -37,7 +37,8 @@ class GitProviderContract(Protocol):
     * InvalidRequestError: an argument is wrong. It is raised before any request, unless only the host can know.
     * UnsupportedOptionError: this host cannot honour an option. It is raised before any request.
     * AuthenticationError (401), PermissionDeniedError (403), RateLimitedError (429, or GitHub's rate-limit 403).
-    * RepoMovedError: the repository has another path now (any 3xx; GitLab: 405 on a write).
+    * RepoMovedError: the repository has another path now (any 3xx; GitLab: 405 on a write). If the redirect is not the
+      application's own, a mutation's outcome is UNKNOWN.
     * ProviderUnavailableError: 5xx, timeout, connection refused, reset or cut. A mutation's outcome is UNKNOWN if the
       effect step was sent, unless the request certainly never reached the host.
     * UnexpectedResponseError: HTML, truncated JSON or missing fields. A mutation's outcome is UNKNOWN if this was the
@@ -67,6 +68,11 @@ class GitProviderContract(Protocol):
 
         Pages of 100 are read one after another. If a page fails, only that page is read again. A page that is short
         but not the last, a repeated page, or a body that is not a list is an error, never a shorter result.
+
+        Branches that are made or deleted while the pages are read can move others between the pages. Where the host
+        tells the size of the whole list (GitLab: the number of branches; GitHub: only the number of pages), the list is
+        read again if it does not fit, three times at most. On GitHub, a deletion that leaves the number of pages as it
+        was can hide another branch: no request of GitHub's shows it.
 
         Args:
             repo: the full path.
@@ -134,8 +140,8 @@ class GitProviderContract(Protocol):
         """Protect a branch at least as much as ``rules``, and return the protection that is now in force.
 
         ``rules`` is a minimum. The current protection is read first, and each field is set to the stricter of the two
-        values. Settings that this library does not model are kept. If the read fails, nothing is written. The host's
-        response is compared with the request.
+        values. Settings that this library does not model are kept; if they cannot be, nothing is written. If the read
+        fails, nothing is written. The host's response is compared with the request.
 
         GitLab: a rule on the Free tier cannot be changed in place. A temporary bridge rule keeps the branch protected
         while the rule is replaced. A failure in between never leaves the branch less protected than before.
@@ -147,7 +153,7 @@ class GitProviderContract(Protocol):
         Raises:
             NotFoundError: no such repository or branch.
             ConflictError: another rule, which this call may not change, makes the branch less protected than
-                requested; or the current protection cannot be read. Nothing was changed.
+                requested; the current protection cannot be read; or a setting would be lost. Nothing was changed.
             PermissionDeniedError: administration rights are needed (GitLab: Maintainer), or the plan has no
                 protection. With outcome PARTIAL: the host accepted the write but protects less than requested.
 
@@ -259,7 +265,8 @@ class GitProviderContract(Protocol):
                 merge.
             message: the message of the merge or squash commit. It is refused with REBASE, which makes no commit.
             delete_source_branch: delete the source branch after the merge. It is deleted only if it is in the same
-                repository and still at the merged head.
+                repository and still at the merged head. It stays if it is the target of other open pull requests that
+                the host would close (GitHub, local).
             timeout: seconds to wait, by reading only, while the host computes whether the pull request can be merged.
 
         Raises:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 
 MASK = "***"
 HOST_TEXT = 4096  # characters of a host's text that are looked at; people see 500 of them
@@ -79,10 +79,15 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     for secret in secrets:
         # A secret of fewer characters would mask ordinary words. No host issues one.
         if len(secret) >= 4:
-            text = re.sub(_spellings(secret), MASK, text)
+            text = _expression(secret).sub(MASK, text)
     for expression, mask in _replacements():
         text = expression.sub(mask, text)
     return text
+
+
+@lru_cache(maxsize=64)  # making the text of an expression takes longer than using it
+def _expression(secret: str) -> re.Pattern[str]:
+    return re.compile(_spellings(secret))
 
 
 def _spellings(secret: str) -> str:

@@ -19,6 +19,7 @@ from typing import Generic, Literal, Protocol, TypeVar
 from gitprovider import checks
 from gitprovider.checks import refuse
 from gitprovider.errors import GitProviderError, RetryCancelledError
+from gitprovider.limits import seconds_left
 
 _T = TypeVar("_T")
 _MAX_EXPONENT = 62  # 2**62 seconds is longer than any cap; beyond it a float would overflow at attempt 1024.
@@ -63,8 +64,12 @@ def wait(seconds: float, sleep: Callable[[float], None] | None = None) -> None:
     """Wait ``seconds``, or until the event of :func:`cancel_on` is set.
 
     Raises:
-        RetryCancelledError: the event was set before or during the wait.
+        RetryCancelledError: the event was set before or during the wait, or the wait would end after the deadline of
+            :func:`gitprovider.deadline`.
     """
+    left = seconds_left()
+    if left is not None and seconds > left:
+        raise RetryCancelledError("the wait was cancelled: it would end after the deadline")
     event = _cancel.get()
     if event is None:
         (sleep or time.sleep)(seconds)
@@ -110,8 +115,10 @@ class PollDeadline:
 
     @property
     def left(self) -> float:
-        """The remaining seconds; zero or less when the time is up."""
-        return self._seconds - max(self._waited, self._clock() - self._started)
+        """The remaining seconds; zero or less when the time is up. The deadline of a block ends it earlier."""
+        own = self._seconds - max(self._waited, self._clock() - self._started)
+        outer = seconds_left()
+        return own if outer is None else min(own, outer)
 
     def next_pause(self) -> float:
         """Return the next pause in seconds. The one after it is twice as long, up to the longest."""
@@ -250,6 +257,9 @@ class Retrier(Generic[_T]):
         else:
             return None
         if self._waited + delay > options.max_total_wait:
+            return None
+        left = seconds_left()
+        if left is not None and delay >= left:
             return None
         elapsed = options.clock() - (self._started or 0.0)
         if options.deadline is not None and elapsed + delay > options.deadline:

@@ -1,14 +1,52 @@
-"""Values and errors as plain JSON, for resolutions, reports and the command line."""
+"""Reads JSON that a host sent, and writes values and errors as plain JSON."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping
 from datetime import datetime
 from enum import Enum
 from typing import Any
 
 from gitprovider.errors import GitProviderError
+
+# A host's own JSON has some ten levels. Code that walks a value may recurse this deep, and SDKs do.
+MAX_DEPTH = 100
+# GitHub's largest tree has 700,000. An empty list takes 3 bytes of JSON and 80 of memory.
+MAX_VALUES = 4_000_000
+
+
+class JsonLimitError(ValueError):
+    """JSON that is too deep or has too many values. The message is the end of a sentence."""
+
+
+def parse(text: str) -> Any:
+    """Parse JSON that somebody else wrote.
+
+    Raises:
+        JsonLimitError: it is nested deeper than MAX_DEPTH, or has more than MAX_VALUES values.
+        ValueError: it is not JSON.
+    """
+    containers = text.count("[") + text.count("{")
+    if containers + text.count(",") > MAX_VALUES:
+        raise JsonLimitError(f"has more than {MAX_VALUES:,} values")
+    try:
+        data = json.loads(text)
+    except RecursionError:
+        raise JsonLimitError(f"is nested deeper than {MAX_DEPTH} levels") from None
+    level = [data] if containers > MAX_DEPTH else []
+    for _ in range(MAX_DEPTH):
+        level = [
+            inner
+            for value in level
+            if isinstance(value, dict | list)
+            for inner in (value.values() if isinstance(value, dict) else value)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return data
+    raise JsonLimitError(f"is nested deeper than {MAX_DEPTH} levels")
 
 
 def plain(value: Any) -> Any:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
@@ -155,35 +155,34 @@ class Provider(InspectableProvider):
     # HostState
 
     def head(self, repo: str, branch: str) -> str:
-        with self._reading("head", repo, branch=branch) as op:
-            return self._head(op, branch)
+        return self._read("head", repo, lambda op: self._head(op, branch), branch=branch)
 
     def contains(self, repo: str, sha: str, branch: str) -> bool:
-        with self._reading("contains", repo, sha=sha, branch=branch) as op:
-            return self._contains(op, sha.lower(), branch)
+        return self._read("contains", repo, lambda op: self._contains(op, sha.lower(), branch), sha=sha, branch=branch)
 
     def commit(self, repo: str, sha: str) -> Commit:
-        with self._reading("commit", repo, sha=sha) as op:
-            return self._commit(op, sha.lower())
+        return self._read("commit", repo, lambda op: self._commit(op, sha.lower()), sha=sha)
 
     def tree(self, repo: str, sha: str) -> dict[str, TreeEntry]:
-        with self._reading("tree", repo, sha=sha) as op:
-            return self._tree(op, sha.lower())
+        return self._read("tree", repo, lambda op: self._tree(op, sha.lower()), sha=sha)
 
     def protection(self, repo: str, branch: str) -> BranchProtection | None:
-        with self._reading("protection", repo, branch=branch) as op:
-            return self._protection(op, branch)
+        return self._read("protection", repo, lambda op: self._protection(op, branch), branch=branch)
 
     def find_pull_requests(
         self, repo: str, *, source_branch: str, target_branch: str, state: PullRequestState | None = None
     ) -> list[PullRequest]:
-        with self._reading("find_pull_requests", repo, source_branch=source_branch, target_branch=target_branch) as op:
+        def read(op: Any) -> list[PullRequest]:
             wanted = None if state is None else checks.check_enum("state", state, PullRequestState)
             return self._find_pull_requests(op, source_branch, target_branch, wanted)
 
+        return self._read("find_pull_requests", repo, read, source_branch=source_branch, target_branch=target_branch)
+
     def get_pull_request(self, repo: str, number: int) -> PullRequest:
-        with self._reading("get_pull_request", repo) as op:
+        def read(op: Any) -> PullRequest:
             return self._get_pull_request(op, checks.check_int("number", number, least=1))
+
+        return self._read("get_pull_request", repo, read)
 
     # The rest of a provider
 
@@ -241,16 +240,19 @@ class Provider(InspectableProvider):
             result: _T = getattr(self, f"_{operation}")(op, asked)
             return result
 
-    @contextmanager
-    def _reading(self, name: str, repo: str, **given: str) -> Iterator[Any]:
-        """Run a read of HostState. ``given`` has its arguments besides the path: a sha or branch names."""
+    def _read(self, name: str, repo: str, read: Callable[[Any], _T], **given: str) -> _T:
+        """Run a read of HostState. ``given`` has its arguments besides the path: a sha or branch names.
+
+        This is not a context manager. The frame of one around the operation would still run when the operation clears
+        the frames of an error, and its locals lead to the SDK's.
+        """
         with self._operation(name, repo) as op:
             with op.arguments():
                 self._check_path(repo)
                 for argument, value in given.items():
                     (checks.check_sha if argument == "sha" else checks.check_branch)(argument, value)
             with op.before("read"):
-                yield op
+                return read(op)
 
     @abstractmethod
     def _operation(self, name: str, repo: str, *, mutation: bool = False) -> AbstractContextManager[Any]:

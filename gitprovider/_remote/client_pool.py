@@ -25,7 +25,6 @@ class ClientPool(Generic[_C]):
     def __init__(self, make: Callable[[], _C]) -> None:
         self._make = make
         self._lock = threading.Lock()
-        self._pid = os.getpid()
         self._idle: list[_C] = []
         self._closed = False
         os.register_at_fork(after_in_child=_WeakReset(self))
@@ -37,11 +36,12 @@ class ClientPool(Generic[_C]):
         Raises:
             InvalidRequestError: the pool is closed.
         """
-        client = self._take()
+        client, process = self._take(), os.getpid()
         try:
             yield client
         finally:
-            self._give(client)
+            if process == os.getpid():  # after a fork, the client and its sockets belong to the parent process
+                self._give(client)
 
     def check_open(self) -> None:
         """Check that the pool is not closed.
@@ -63,28 +63,25 @@ class ClientPool(Generic[_C]):
     def _take(self) -> _C:
         with self._lock:
             self.check_open()
-            if self._pid != os.getpid():  # a fork that did not run the hook
-                self._reset()
             if self._idle:
                 return self._idle.pop()
         return self._make()
 
     def _give(self, client: _C) -> None:
         with self._lock:
-            if not self._closed and self._pid == os.getpid():
+            if not self._closed:
                 self._idle.append(client)
                 return
-        if self._pid == os.getpid():
-            client.close()
+        client.close()
 
     def _reset(self) -> None:
-        # The parent still uses these sockets: they are dropped, not closed.
+        # The parent still uses these sockets: they are dropped, not closed. A thread of the parent may hold the lock.
         self._idle = []
-        self._pid = os.getpid()
+        self._lock = threading.Lock()
 
 
 class _WeakReset:
-    """A fork hook that does not keep its pool alive. It gives the child process a new lock."""
+    """A fork hook that does not keep its pool alive. It empties the pool of the child process."""
 
     def __init__(self, pool: ClientPool[Any]) -> None:
         self._pool = weakref.ref(pool)
@@ -92,5 +89,4 @@ class _WeakReset:
     def __call__(self) -> None:
         pool = self._pool()
         if pool is not None:
-            pool._lock = threading.Lock()
             pool._reset()

@@ -16,7 +16,7 @@ import requests
 import urllib3
 
 from gitprovider._core.operation import chain
-from gitprovider._remote.response import BodyError, ForeignOriginError
+from gitprovider._remote.response import BodyError, DeadlineError, ForeignOriginError
 from gitprovider.errors import (
     GitProviderError,
     InvalidRequestError,
@@ -68,6 +68,8 @@ def transport_error(exc: BaseException) -> GitProviderError | None:
         return UnexpectedResponseError(
             "the request would have left the configured origin and was not sent", outcome=Outcome.NOT_APPLIED
         )
+    if isinstance(exc, DeadlineError):
+        return ProviderUnavailableError(str(exc), outcome=Outcome.UNKNOWN if exc.sent else Outcome.NOT_APPLIED)
     if isinstance(exc, BodyError):
         error: GitProviderError = UnexpectedResponseError(
             str(exc), status=exc.response.status, request_id=exc.response.request_id, outcome=Outcome.UNKNOWN

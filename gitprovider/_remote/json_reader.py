@@ -123,6 +123,13 @@ class JsonReader:
     def __contains__(self, name: _str) -> _bool:
         return name in self._data
 
+    def settings(self) -> set[_str]:
+        """Return the names of the fields that set something: true, a number but 0, or what contains anything.
+
+        Text sets nothing: it names, dates and links an object.
+        """
+        return {name for name, value in self._data.items() if _sets(value)}
+
     def build(self, kind: Callable[..., _T], **values: Any) -> _T:
         """Create a value from fields that were read.
 
@@ -147,3 +154,9 @@ class JsonReader:
 
     def _path(self, name: _str) -> _str:
         return f"{self._where}.{name}" if self._where else name
+
+
+def _sets(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_sets(item) for item in value.values())
+    return bool(value) and not isinstance(value, str)

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
+from hashlib import sha256
 from typing import Any, Generic, TypeVar
 
 from gitprovider._core.operation import Operation, chain
 from gitprovider._remote.json_reader import JsonReader
-from gitprovider._remote.response import BodyError, Client, Request, Response, StatusError
-from gitprovider.errors import AlreadyExistsError, GitProviderError, UnexpectedResponseError
+from gitprovider._remote.response import BodyError, Client, DeadlineError, Request, Response, StatusError
+from gitprovider.errors import AlreadyExistsError, GitProviderError, NotFoundError, UnexpectedResponseError
 from gitprovider.events import RequestEvent, emit
+from gitprovider.limits import Limits, earliest_deadline
 from gitprovider.redact import Redactor
 
 PAGE_SIZE = 100
+_LISTINGS = 3  # how often a list that changes is read from its start
 _T = TypeVar("_T")
 _C = TypeVar("_C", bound=Client)
 
@@ -36,6 +39,7 @@ class RemoteOperation(Operation, Generic[_C]):
         authenticate: Callable[[RemoteOperation[_C]], None],
         redact: Callable[[str], str] = Redactor(),
         denied_write: Callable[[GitProviderError, Response], GitProviderError] = lambda error, response: error,
+        max_pages: int = Limits().max_pages,
         **kwargs: Any,
     ) -> None:
         super().__init__(name, repo, **kwargs)
@@ -44,6 +48,7 @@ class RemoteOperation(Operation, Generic[_C]):
         self._authenticate = authenticate
         self._redact = redact
         self._denied_write = denied_write
+        self._max_pages = max_pages
         self._seen = False  # whether the repository was read, or written to, in this operation
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
@@ -73,6 +78,15 @@ class RemoteOperation(Operation, Generic[_C]):
         if self._seen and isinstance(exc, StatusError) and not exc.response.endpoint.startswith("GET "):
             return self._denied_write(error, exc.response)
         return error
+
+    def refused(self, exc: StatusError, there: Callable[[], Any]) -> GitProviderError:
+        """What a refused write means. A 404 has two meanings, and ``there`` reads what it would be about to decide."""
+        error = self.meaning(exc)
+        if exc.response.status != 404 or not isinstance(error, NotFoundError) or self._seen:
+            return error
+        with suppress(Exception):
+            there()
+        return self.meaning(exc)
 
     def _stamped(self, exc: Exception, step: str, effect: bool) -> GitProviderError:
         if getattr(exc, "failed_step", None) is None:  # an inner step keeps the response and removes it from its error
@@ -104,8 +118,12 @@ class RemoteOperation(Operation, Generic[_C]):
 
         Raises:
             StatusError: the status is not 2xx.
-            BodyError: the status is 2xx, but the body is not JSON.
+            BodyError: the status is 2xx, but the body is not JSON; or the body exceeds a limit.
+            DeadlineError: a deadline passed. If it had passed before, nothing is sent.
         """
+        limit = earliest_deadline()
+        if limit is not None and limit.left <= 0:
+            raise DeadlineError(limit.name, sent=False)
         request = Request(method=method, template=template, parts=parts, query=query, body=body)
         self.requests += 1
         started = self.clock()
@@ -137,7 +155,9 @@ class RemoteOperation(Operation, Generic[_C]):
     ) -> list[_T]:
         """Read a list page by page and return its items in the host's order.
 
-        If the host does not say whether another page follows, a full page is followed by another request.
+        If the host does not say whether another page follows, a full page is followed by another request. An item that
+        is deleted between two pages moves another one to the page that was read. Where the host tells the size of the
+        whole list, and it does not fit, the list is read again from the start.
 
         Args:
             convert: creates a value from an item.
@@ -146,33 +166,58 @@ class RemoteOperation(Operation, Generic[_C]):
 
         Raises:
             UnexpectedResponseError: a page is short although the host says that more follow, so items would be missing;
-                or a page repeats the one before it, so a host that ignores the page number would never end.
+                a page repeats an earlier one, so the list would never end; the list exceeds ``limits.max_pages``; or it
+                changes each time that it is read.
         """
+        seen: set[bytes] = set()
+        sizes: set[tuple[str, int]] = set()
 
         def page(number: int) -> tuple[list[_T], bool | None]:
             response = self.request(
                 "GET", template, query={**(query or {}), "per_page": PAGE_SIZE, "page": number}, **parts
             )
             check(response)
-            return [convert(item) for item in JsonReader.each(response)], self.client.has_next(response)
+            batch = [convert(item) for item in JsonReader.each(response)]
+            digest = sha256(repr(response.data).encode()).digest()
+            if batch and digest in seen:
+                raise UnexpectedResponseError(f"page {number} repeats an earlier page: the list would not end")
+            seen.add(digest)
+            if (size := self.client.size(response)) is not None:
+                sizes.add(size)
+            return batch, self.client.has_next(response)
 
+        for _ in range(_LISTINGS):
+            seen.clear()
+            sizes.clear()
+            items, count = self._listing(page, read)
+            found = {"items": len(items), "pages": count}
+            if all(found[unit] == size for unit, size in sizes):
+                return items
+        raise UnexpectedResponseError(
+            f"{len(items)} items were listed on {count} pages, but the host says {sorted(sizes)}: "
+            "they changed while they were listed",
+            transient=True,
+        )
+
+    def _listing(
+        self, page: Callable[[int], tuple[list[_T], bool | None]], read: Callable[[Callable[[], Any]], Any]
+    ) -> tuple[list[_T], int]:
+        """Read all pages and return their items and how many pages there are."""
         items: list[_T] = []
-        before: list[_T] = []
-        number = 1
-        while True:
+        for number in range(1, self._max_pages + 1):
             batch, more = read(partial(page, number))
-            if batch and batch == before:
-                raise UnexpectedResponseError(f"page {number} repeats the page before it: the list would not end")
-            before = batch
             items += batch
             if not (len(batch) >= PAGE_SIZE if more is None else more):
-                return items
+                return items, number
             if len(batch) < PAGE_SIZE:
                 raise UnexpectedResponseError(
                     f"page {number} has {len(batch)} of {PAGE_SIZE} items, but the host says that more follow: "
                     "items would be missing"
                 )
-            number += 1
+        raise UnexpectedResponseError(
+            f"the list has more than {self._max_pages} pages",
+            hint="raise limits.max_pages if the list is really this long",
+        )
 
     def _request_event(self, request: Request, response: Response | None, duration: float) -> RequestEvent:
         headers = response.headers if response else {}
@@ -209,15 +254,17 @@ def _scrub(exc: BaseException, redact: Callable[[str], str]) -> None:
                 vars(link)[name] = _scrubbed(value, redact)
 
 
-def _scrubbed(value: Any, redact: Callable[[str], str]) -> Any:
+def _scrubbed(value: Any, redact: Callable[[str], str], depth: int = 20) -> Any:
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, bytes):
         return redact(value.decode("utf-8", "replace")).encode()
+    if isinstance(value, dict | list | tuple) and not depth:
+        return "..."  # an SDK keeps what it parsed, at any depth
     if isinstance(value, dict):
-        return {_scrubbed(key, redact): _scrubbed(item, redact) for key, item in value.items()}
+        return {_scrubbed(key, redact, depth - 1): _scrubbed(item, redact, depth - 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        items = [_scrubbed(item, redact) for item in value]
+        items = [_scrubbed(item, redact, depth - 1) for item in value]
         return items if isinstance(value, list) else tuple(items)  # a named tuple's own class takes items one by one
     if isinstance(value, Response):
         return Response(status=value.status)

@@ -16,6 +16,7 @@ from gitprovider._remote.operation import RemoteOperation
 from gitprovider._remote.response import Client, Response
 from gitprovider.errors import GitProviderError
 from gitprovider.events import Hook, RetryEvent, emit
+from gitprovider.limits import Limits
 from gitprovider.options import Host
 from gitprovider.redact import Redactor
 from gitprovider.retry import Retrier, RetryOptions
@@ -36,6 +37,7 @@ class RemoteProvider(Provider, Generic[_C]):
         make_client: Callable[[], _C],
         redactor: Redactor,
         retry: RetryOptions,
+        limits: Limits,
         settle: float,
         on_event: Hook | None,
     ) -> None:
@@ -47,6 +49,7 @@ class RemoteProvider(Provider, Generic[_C]):
         self._pool: ClientPool[_C] = ClientPool(make_client)
         self._redact = redactor
         self._retry = retry
+        self._max_pages = limits.max_pages
         self._on_event = on_event
 
     def close(self) -> None:
@@ -88,6 +91,7 @@ class RemoteProvider(Provider, Generic[_C]):
                 client=client,
                 authenticate=self._authenticate,
                 redact=self._redact,
+                max_pages=self._max_pages,
                 denied_write=self._denied_write,
                 provider=self.name,
                 host=urlsplit(self._url).netloc,

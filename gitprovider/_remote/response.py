@@ -96,7 +96,7 @@ class StatusError(Exception):
 
 
 class BodyError(Exception):
-    """A 2xx response has an unexpected body. ``cut`` is True for JSON that ends too early."""
+    """The body of a response is unexpected or exceeds a limit. ``cut`` is True for JSON that ends too early."""
 
     def __init__(self, problem: str, response: Response, *, cut: bool = False) -> None:
         super().__init__(problem)
@@ -107,6 +107,20 @@ class BodyError(Exception):
 class ForeignOriginError(Exception):
     """A request would have left the configured origin. It was not sent."""
 
+    def __init__(self) -> None:
+        super().__init__(
+            "the address has another scheme, host or port than the provider, so the token was not sent there; "
+            "use a client of your own for it"
+        )
+
+
+class DeadlineError(Exception):
+    """A deadline passed before the response was complete. ``sent`` is False if nothing of the request was sent."""
+
+    def __init__(self, limit: str, *, sent: bool = True) -> None:
+        super().__init__(f"{limit} passed before {'the response was complete' if sent else 'the request was sent'}")
+        self.sent = sent
+
 
 class Client(Protocol):
     """A safely configured SDK client. One operation at a time uses it."""
@@ -116,13 +130,18 @@ class Client(Protocol):
 
         Raises:
             StatusError: the status is not 2xx.
-            BodyError: the status is 2xx, but the body is not JSON.
+            BodyError: the status is 2xx, but the body is not JSON; or the body exceeds a limit.
+            DeadlineError: a deadline passed.
             requests.RequestException: there was no response.
         """
         ...
 
     def has_next(self, response: Response) -> bool | None:
         """Report whether the host says that another page follows; None if it does not say."""
+        ...
+
+    def size(self, response: Response) -> tuple[str, int] | None:
+        """Return how many ``items`` or ``pages`` the host says that the whole list has; None if it does not say."""
         ...
 
     def close(self) -> None:

@@ -16,6 +16,7 @@ from gitprovider import checks
 from gitprovider._remote.json_reader import JsonReader
 from gitprovider._remote.operation import RemoteOperation
 from gitprovider._remote.response import StatusError
+from gitprovider._remote.session import through_proxy
 from gitprovider.checks import refuse
 from gitprovider.errors import AuthenticationError
 from gitprovider.github.client import GitHubClient, Settings, github, redact_log
@@ -202,7 +203,14 @@ class SdkCredential(Credential):
         """Do nothing: the header is read before every step."""
 
     def _fresh(self, op: RemoteOperation[GitHubClient]) -> str:
-        # An auth that requests tokens from the host gets its own client with the same safe settings.
+        # An auth that requests tokens from the host gets its own client with the same safe settings. From that,
+        # AppInstallationAuth builds a PyGithub client of its own, which takes a proxy for this machine too.
+        if isinstance(self._auth, github.Auth.AppInstallationAuth) and through_proxy(self._settings.url):
+            refuse(
+                "auth",
+                "would send its request for a token to a proxy; add this machine to NO_PROXY, or pass an "
+                "AppInstallation",
+            )
         if hasattr(self._auth, "withRequester") and self._bound_in != os.getpid():
             GitHubClient(self._settings, self._auth)
             self._bound_in = os.getpid()

@@ -11,11 +11,10 @@ PyGithub sets is kept: the debug log stays off until it is turned on.
 
 from __future__ import annotations
 
-import json
 import logging
-import os
+import math
+import re
 import weakref
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -23,17 +22,22 @@ from types import TracebackType
 from typing import Any, NoReturn, Self
 from urllib.parse import urlsplit
 
+import requests
 import urllib3
 
 from gitprovider._core.urls import is_loopback, parse_api_server
-from gitprovider._remote.response import BodyError, Request, Response, StatusError
-from gitprovider.checks import check_int, refuse
+from gitprovider._remote.response import Request, Response, StatusError
+from gitprovider._remote.session import OneOriginSession, SessionSettings, read_response
+from gitprovider.checks import refuse
+from gitprovider.limits import Limits
 from gitprovider.options import Host
 from gitprovider.redact import Redactor, printable, redact
 
 _log = logging.getLogger("github")
 _before = tuple(_log.handlers)
 import github  # noqa: E402 - the handlers must be recorded first
+from github.GithubObject import is_undefined  # noqa: E402
+from github.Requester import HTTPRequestsConnectionClass, HTTPSRequestsConnectionClass, Requester  # noqa: E402
 
 for _handler in tuple(_log.handlers):
     if _handler not in _before:
@@ -70,7 +74,12 @@ class DivertedError(github.GithubException):
 
 
 class SendOnce(urllib3.Retry):
-    """A retry policy that repeats nothing and stops at each response that PyGithub would act on by itself."""
+    """A retry policy that repeats nothing and stops at each response that PyGithub would act on by itself.
+
+    PyGithub hands it to each of its connections, so it also has the session that they send through.
+    """
+
+    session: OneOriginSession
 
     def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:
         """Report whether to stop at the response. A 202 to a write is an ordinary response."""
@@ -97,27 +106,96 @@ class SendOnce(urllib3.Retry):
         raise DivertedError(response.status, None, headers, "the response is a redirect or not ready")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """The settings of a provider's PyGithub clients. ``url`` is the API's address without a trailing slash."""
+class _Connection:
+    """A connection of PyGithub that sends through its client's session, which ``retry`` has."""
 
-    url: str
-    timeout: int
-    verify: bool | str
+    protocol: str
+    _default_port: int
+
+    def __init__(self, host: str, port: int | None = None, *, retry: SendOnce, **settings: Any) -> None:
+        # PyGithub's own __init__ makes another session: for any origin, with cookies and proxies, and for another host
+        # without the timeout and the bundle of certificate authorities.
+        self.host = f"[{host}]" if ":" in host else host
+        self.session: requests.Session = retry.session
+        self.port = port or self._default_port
+        self.timeout = None  # the session's own, which may be a part of a second
+        self.verify = settings.get("verify", retry.session.verify)
+
+    def close(self) -> None:
+        """Leave the session open: PyGithub makes a connection for each request. The client closes it."""
+
+
+class _Http(_Connection, HTTPRequestsConnectionClass):
+    protocol = "http"
+    _default_port = 80
+
+
+class _Https(_Connection, HTTPSRequestsConnectionClass):
+    protocol = "https"
+    _default_port = 443
+
+
+class OneOriginRequester(Requester):
+    """PyGithub's requester with the client's session. So are the requesters that PyGithub derives from it."""
+
+    def withAuth(self, auth: github.Auth.Auth | None) -> Requester:  # noqa: N802 - PyGithub's name, as below
+        """Return a requester with another credential."""
+        return type(self)(**self.kwargs | {"auth": auth})
+
+    def withLazy(self, lazy: Any) -> Requester:  # noqa: N802
+        """Return a requester whose objects are read when they are first used, or at once."""
+        return type(self)(**self.kwargs | {"lazy": self.is_lazy if is_undefined(lazy) else lazy})
+
+    def withApiVersion(self, api_version: str | None) -> Requester:  # noqa: N802
+        """Return a requester for another version of the API."""
+        return type(self)(**self.kwargs | {"api_version": api_version})
+
+
+# This sets them on our class alone. PyGithub's own class, which others use in the same process, keeps its own.
+OneOriginRequester.injectConnectionClasses(_Http, _Https)
+
+
+class OneOriginGithub(github.Github):
+    """PyGithub's main class with our requester."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        # PyGithub accepts no requester, so the one that it made becomes one of ours.
+        self.requester.__class__ = OneOriginRequester
+        OneOriginRequester.__init__(self.requester, **self.requester.kwargs)
+
+    def withLazy(self, lazy: bool) -> github.Github:  # noqa: N802
+        """Return the same client whose objects are read when they are first used, or at once."""
+        return type(self)(**self.requester.kwargs | {"lazy": lazy})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(SessionSettings):
+    """The settings of a provider's PyGithub clients. ``url`` is the API's address."""
 
     @classmethod
-    def checked(cls, base_url: str, *, timeout: int, verify: bool | str, allow_http: bool) -> Settings:
+    def checked(
+        cls, base_url: str, *, timeout: float, verify: bool | str, limits: Limits = Limits(), allow_http: bool
+    ) -> Settings:
         """Check the settings and return them.
 
         Raises:
             InvalidRequestError: a setting is wrong.
         """
-        check_int("timeout", timeout, least=1, most=3600)
-        if not isinstance(verify, bool | str):
-            refuse("verify", f"must be True, False or the path of a CA bundle, not {type(verify).__name__}")
-        if isinstance(verify, str) and not os.path.exists(verify):
-            refuse("verify", "is the path of a CA bundle that does not exist")
-        return cls(url=_api_url(base_url, allow_http), timeout=timeout, verify=verify)
+        return cls(url=_api_url(base_url, allow_http), timeout=timeout, verify=verify, limits=limits)
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """The host's addresses. github.com and ghe.com have hosts of their own for uploads and for logins.
+
+        https://docs.github.com/rest/releases/assets#upload-a-release-asset
+        https://docs.github.com/enterprise-cloud@latest/admin/data-residency/network-details-for-ghecom
+        """
+        host = urlsplit(self.url).hostname or ""
+        site = host.removeprefix("api.")
+        if self.url == PUBLIC_API or host.endswith(".ghe.com"):
+            return self.url, f"https://uploads.{site}", f"https://{site}"
+        return (self.url,)
 
     @property
     def host(self) -> Host:
@@ -149,34 +227,43 @@ class GitHubClient:
     """One PyGithub client, for one running operation at a time."""
 
     def __init__(self, settings: Settings, auth: github.Auth.Auth) -> None:
-        self.sdk = github.Github(
+        retry = SendOnce(total=0, read=False)
+        self._session = retry.session = OneOriginSession(settings.urls, settings, retry=retry)
+        self._session.verify = settings.verify
+        self.requester = OneOriginRequester(
             auth=auth,
             base_url=settings.url,
-            timeout=settings.timeout,
+            timeout=math.ceil(settings.timeout),  # PyGithub takes whole seconds; the session has the timeout itself
             verify=settings.verify,
             user_agent=_user_agent(),
             per_page=100,
-            retry=SendOnce(total=0, read=False),
+            retry=retry,
             pool_size=1,
-            seconds_between_requests=None,
-            seconds_between_writes=None,
         )
+
+    @property
+    def sdk(self) -> github.Github:
+        """A PyGithub client with the same settings and the same session."""
+        return OneOriginGithub(**self.requester.kwargs)
 
     def send(self, request: Request) -> Response:
         """Send one request, once, and return its 2xx response.
 
         Raises:
             StatusError: the status is not 2xx, or it is a 202 to a read.
-            BodyError: the status is 2xx, but the body is not JSON.
+            BodyError: the status is 2xx, but the body is not JSON; or the body exceeds a limit.
+            DeadlineError: a deadline passed.
             requests.RequestException: there was no response.
         """
         try:
-            status, headers, text = self.sdk.requester.requestJson(
-                request.method,
-                request.path,
-                parameters=dict(request.query or {}),
-                headers=dict(_HEADERS),
-                input=request.body,
+            received, _ = self._session.exchange(
+                lambda: self.requester.requestJson(
+                    request.method,
+                    request.path,
+                    parameters=dict(request.query or {}),
+                    headers=dict(_HEADERS),
+                    input=request.body,
+                )
             )
         except DivertedError as exc:
             raise StatusError(
@@ -187,40 +274,32 @@ class GitHubClient:
                     headers=exc.headers or {},
                 )
             ) from exc
-        response, problem = _parsed(request.endpoint, status, headers, text)
-        if not 200 <= status < 300:
+        response, unusable = read_response(received, request.endpoint, request.path)
+        if not 200 <= response.status < 300:
             self._raise(response)
-        if problem:
-            raise BodyError(problem, response, cut=text.lstrip()[:1] in ("{", "[", '"'))
+        if unusable is not None:
+            raise unusable
         return response
 
     def has_next(self, response: Response) -> bool:
         """Report whether another page follows, by the ``Link`` header. The address in the header is never used."""
         return 'rel="next"' in response.headers.get("link", "")
 
+    def size(self, response: Response) -> tuple[str, int] | None:
+        """Return the number of pages, by the ``Link`` header of every page but the last."""
+        last = re.search(r'[?&]page=([0-9]{1,9})\b[^>]*>; rel="last"', response.headers.get("link", ""))
+        return None if last is None else ("pages", int(last[1]))
+
     def _raise(self, response: Response) -> NoReturn:
         # PyGithub's createException fails if the body is not an object or the message is not a string.
         data = response.data
         if not isinstance(data, dict) or not isinstance(data.get("message", ""), str):
             data = {"message": printable(response.text)}
-        raise StatusError(response) from self.sdk.requester.createException(
-            response.status, dict(response.headers), data
-        )
+        raise StatusError(response) from self.requester.createException(response.status, dict(response.headers), data)
 
     def close(self) -> None:
         """Close the client's connections."""
-        self.sdk.close()
-
-
-def _parsed(endpoint: str, status: int, headers: Mapping[str, str], text: str) -> tuple[Response, str]:
-    """Return the response with its parsed JSON, and the problem with its body, or an empty string."""
-    data, problem = None, ""
-    if text.strip():
-        try:
-            data = json.loads(text)
-        except (ValueError, RecursionError):
-            problem = f"the response is not JSON but {headers.get('content-type', 'of no stated type')}"
-    return Response(status=status, endpoint=endpoint, headers=headers, data=data, text=text), problem
+        self._session.close()
 
 
 @cache

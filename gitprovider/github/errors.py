@@ -50,6 +50,7 @@ REVIEWERS = f"POST {endpoints.REVIEWERS}"
 MERGE = f"PUT {endpoints.MERGE}"
 GET_PROTECTION = f"GET {endpoints.PROTECTION}"
 PROTECT = f"PUT {endpoints.PROTECTION}"
+GET_RULES = f"GET {endpoints.RULES}"
 
 # GitHub asks to wait at least a minute if it does not say how long.
 # https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api#exceeding-the-rate-limit
@@ -69,6 +70,7 @@ _VIOLATION = (
     r"|Required status check|must not contain merge commits"
 )
 _PULL_REQUEST_HELPS = r"protected (?:branch|ref)|through a pull request|Required status check"
+_POLICY = with_hint("a policy, a quota, a hook or a setting of the host refuses it; its own words say which")
 _HOOK = with_hint("a ruleset of the repository or organization forbids it; the message names the rule")
 
 _WRONG_URL = "look at base_url=: it must name the API and not the web pages; or a proxy answers in GitHub's place"
@@ -122,7 +124,8 @@ RULES: tuple[ErrorRule, ...] = (
         "gh-secret",
         (403, 409, 422),
         PermissionDeniedError,
-        text=r"secrets? (?:was |were )?detected|secret.scanning|push.protection|secret in (?:content|commit)",
+        text=r"secrets? (?:was |were )?detected|secret.scanning|push.protection|secret in (?:content|commit)"
+        r"|cannot contain secrets",
         error_kwargs=with_hint("remove the secret from the content, or ask for a bypass of the scanner"),
     ),
     # Credentials, rights and plans.
@@ -145,6 +148,20 @@ RULES: tuple[ErrorRule, ...] = (
         PermissionDeniedError,
         text=r"SAML enforcement",
         error_kwargs=with_hint("authorize the token for the organization's single sign-on"),
+    ),
+    ErrorRule(
+        "gh-ip-allow-list",
+        (403,),
+        PermissionDeniedError,
+        text=r"IP allow list",
+        error_kwargs=with_hint("this machine's address must be on the IP allow list of the organization or enterprise"),
+    ),
+    ErrorRule(
+        "gh-workflow-scope",
+        _WRITES,
+        PermissionDeniedError,
+        text=r"without `?workflows?`? (?:scope|permission)",
+        error_kwargs=with_hint("a change below .github/workflows needs the workflow scope or permission"),
     ),
     ErrorRule(
         "gh-token-permission",
@@ -225,6 +242,16 @@ RULES: tuple[ErrorRule, ...] = (
     # create_branch, and the ref reads
     ErrorRule("gh-ref-exists", (422,), AlreadyExistsError, CREATE_REF, r"Reference already exists"),
     ErrorRule("gh-object-missing", (422,), NotFoundError, CREATE_REF, r"Object does not exist"),
+    # The commit was made a moment ago.
+    ErrorRule("gh-object-missing", (422,), ProviderUnavailableError, MOVE_REF, r"Object does not exist"),
+    ErrorRule(
+        "gh-ref-name",
+        (422,),
+        InvalidRequestError,
+        CREATE_REF,
+        r"valid ref name|Invalid request|Validation Failed\Z",
+        error_kwargs={"argument": "name"},
+    ),
     ErrorRule(
         "gh-ref-update-failed",
         (422,),
@@ -374,6 +401,8 @@ RULES: tuple[ErrorRule, ...] = (
         r"Branch not protected",
         error_kwargs={"code": "not-protected"},
     ),
+    # GitHub lists the rules of a branch that does not exist, so a 404 is about the endpoint.
+    ErrorRule("gh-no-rulesets", (404,), NotFoundError, GET_RULES, error_kwargs={"code": "no-rulesets"}),
     *(
         ErrorRule(
             "gh-protection-no-admin", (404,), PermissionDeniedError, endpoint, r"\ANot Found\Z", error_kwargs=_ADMIN
@@ -387,14 +416,19 @@ RULES: tuple[ErrorRule, ...] = (
         PermissionDeniedError,
         text=(
             r"\bpolic(?:y|ies)\b|not (?:allowed|permitted)|quota|size limit|\bexceeds\b|over .{0,40}limit|\bdisabled\b"
-            r"|\bhook declined|\blocked\b|must be (?:signed|verified)|billing|suspended"
+            r"|\bhook declined|\blocked\b|must be (?:signed|verified)|billing|suspended|rule violations"
         ),
-        error_kwargs=with_hint("a policy, a quota or a setting of the host refuses it; its own words say which"),
+        error_kwargs=_POLICY,
+    ),
+    # The body of these is this library's, so what is refused in other words is refused by a hook or a rule.
+    *(
+        ErrorRule("gh-hook", (422,), PermissionDeniedError, endpoint, error_kwargs=_POLICY)
+        for endpoint in (CREATE_REF, MOVE_REF)
     ),
     # Any endpoint, by status only.
     _LIMITS[2],
     ErrorRule("gh-forbidden", (403,), PermissionDeniedError),
-    ErrorRule("gh-legal", (451,), PermissionDeniedError),
+    ErrorRule("gh-legal", (402, 451), PermissionDeniedError),
     ErrorRule(
         "gh-branch-not-found",
         (404,),
@@ -411,12 +445,19 @@ RULES: tuple[ErrorRule, ...] = (
             code="not-found",
         ),
     ),
-    ErrorRule(
-        "gh-moved",
-        range(300, 400),
-        RepoMovedError,
-        error_kwargs=with_hint("get_repo returns the new path; nothing was sent there"),
+    # GitHub redirects from a moved repository to its number. Any other redirect is no word of the application.
+    *(
+        ErrorRule(
+            fact,
+            range(300, 400),
+            RepoMovedError,
+            header=("location", r".*/repositories/\d"),
+            error_kwargs=with_hint("get_repo returns the new path; nothing was sent there"),
+        )
+        for fact in ("gh-moved-read", "gh-moved-write")
     ),
+    ErrorRule("gh-moved", (301, 302, 303, 307, 308), RepoMovedError, error_kwargs=with_hint(_WRONG_URL, **UNKNOWN)),
+    ErrorRule("gh-not-modified", range(300, 400), UnexpectedResponseError, error_kwargs=UNKNOWN),
     ErrorRule("gh-computing", (202,), ProviderUnavailableError, error_kwargs=UNKNOWN),
     ErrorRule("gh-timeout", (408,), ProviderUnavailableError, error_kwargs=UNKNOWN),
     ErrorRule("gh-server-error", range(500, 600), ProviderUnavailableError, error_kwargs=UNKNOWN),
@@ -442,10 +483,14 @@ def rules(response: Response) -> tuple[ErrorRule, ...]:
     if not 400 <= response.status < 500:
         return RULES
     data = response.data
-    own = isinstance(data, dict) and ("message" in data or "errors" in data)
-    if own and response.status in (404, 410):  # absence takes more proof: a gateway has a message as well
-        own = "documentation_url" in data
-    return RULES if own else FOREIGN
+    if not isinstance(data, dict):
+        return FOREIGN
+    if response.status in (404, 410):  # absence takes more proof: a gateway has a message as well
+        return RULES if "documentation_url" in data else FOREIGN
+    # Some refusals have an "error" alone. Recorded: a 403 to POST …/labels in
+    # https://github.com/gr2m/octokit-plugin-create-pull-request
+    alone = response.status == 403 and set(data) == {"error"} and "x-github-media-type" in response.headers
+    return RULES if alone or "message" in data or "errors" in data else FOREIGN
 
 
 def renamed_branch(response: Response) -> tuple[str, str] | None:

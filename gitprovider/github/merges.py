@@ -83,7 +83,7 @@ class MergeCall:
             response = self._op.request("PUT", MERGE, repo=self._op.repo, number=self._asked.number, body=body)
         except StatusError as exc:
             if exc.response.status not in (405, 409, 422):
-                raise
+                raise self._op.refused(exc, self._read) from exc
             refused = self._op.meaning(exc)
             refused.__cause__ = exc.__cause__
         else:

@@ -2,18 +2,19 @@
 
 PUT replaces the whole rule: a setting that is not sent is lost, except that `enforce_admins: null` keeps its value.
 Therefore every key is sent with an explicit value, and settings that the contract does not model are copied from the
-current rule. The body of PUT differs from the response of GET.
+current rule. A rule with a setting that PUT cannot express is not touched. What GitHub says to hold afterwards, written
+as a PUT again, is compared with what was sent. The body of PUT differs from the response of GET.
 https://docs.github.com/rest/branches/branch-protection#update-branch-protection
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from gitprovider._remote.json_reader import JsonReader
 from gitprovider._remote.operation import RemoteOperation
-from gitprovider._remote.response import StatusError
+from gitprovider._remote.response import BodyError, StatusError
 from gitprovider.errors import ConflictError, PermissionDeniedError
 from gitprovider.github import convert
 from gitprovider.github.client import GitHubClient
@@ -26,6 +27,31 @@ _MOST_APPROVALS = 6
 _ACTORS = (("users", "login"), ("teams", "slug"), ("apps", "slug"))
 _SIGNATURES = "required_signatures"
 _KEPT = ("block_creations", "required_conversation_resolution", "lock_branch", "allow_fork_syncing")
+_LISTS = ("dismissal_restrictions", "bypass_pull_request_allowances")
+# All settings of a rule that this module copies into the body of PUT, by the object that has them.
+_KNOWN = {
+    "": {
+        "required_status_checks",
+        "enforce_admins",
+        "required_pull_request_reviews",
+        "restrictions",
+        "required_linear_history",
+        "allow_force_pushes",
+        "allow_deletions",
+        *_KEPT,
+        _SIGNATURES,
+        "enabled",  # GET may say of the whole rule that it is enabled
+    },
+    "required_status_checks": {"strict", "contexts", "checks"},
+    "required_pull_request_reviews": {
+        "dismiss_stale_reviews",
+        "require_code_owner_reviews",
+        "required_approving_review_count",
+        "require_last_push_approval",
+        *_LISTS,
+    },
+    "restrictions": {kind for kind, _ in _ACTORS},
+}
 
 
 class ProtectionCall:
@@ -40,6 +66,11 @@ class ProtectionCall:
         op, asked = self._op, self._asked
         with op.before("read protection"):
             rule, current = read_protection(op, asked.branch)
+            if rule is not None and (foreign := list(_unknown(rule))):
+                raise ConflictError(
+                    f"the rule of {asked.branch} has settings that would be lost: {', '.join(foreign)}",
+                    hint="GitHub replaces a rule as a whole; change this one in the repository's settings",
+                )
             wanted = asked.rules if rule is None else asked.rules.stricter(demands(rule))
             body = put_body(wanted, rule)
             op.note(previous_rules=current)
@@ -50,19 +81,20 @@ class ProtectionCall:
         if rule is not None and _enabled(rule, _SIGNATURES) and not _enabled(response, _SIGNATURES):
             # PUT cannot set it, and the rule that was read may be a wildcard's, which the new rule replaces.
             with op.after("keep signatures"):
-                op.request("POST", SIGNATURES, repo=op.repo, branch=asked.branch)
+                kept = op.request("POST", SIGNATURES, repo=op.repo, branch=asked.branch)
+                if not JsonReader(kept).bool("enabled"):
+                    raise BodyError("GitHub does not require signatures as the rule did before", kept)
                 op.done("keep signatures", True)
         with op.after("compare"):
-            if off := [name for name in _KEPT if rule is not None and _enabled(rule, name) > _enabled(response, name)]:
-                raise PermissionDeniedError(f"GitHub took the rule without what held before: {', '.join(off)}")
             if weaker := wanted.missing_from(now):
                 raise PermissionDeniedError(
                     f"GitHub accepted the rule but protects less than requested: {', '.join(weaker)}"
                 )
-            if lost := dropped(body, response):
+            if gone := list(lost(body, put_body(now, response))):
                 raise PermissionDeniedError(
-                    f"GitHub accepted the rule but removed some who could push: {', '.join(lost)}",
-                    hint="they have no write access to the repository",
+                    f"GitHub accepted the rule without what held before: {', '.join(gone)}",
+                    hint="users, teams and apps without write access to the repository are dropped; the repository's "
+                    "settings show the rest",
                 )
         return now
 
@@ -86,13 +118,31 @@ def read_protection(
         except StatusError as exc:
             if op.meaning(exc).code != "not-protected":
                 raise
-    protection = from_rulesets(JsonReader.each(op.request("GET", RULES, repo=op.repo, branch=branch)))
+    protection = from_rulesets(_rulesets(op, branch))
     if head.classic_rule or protection == BranchProtection.nothing():
         raise ConflictError(
             f"{branch} is protected by a rule that cannot be read, such as a wildcard rule",
             hint="a rule for this branch would replace it; check the repository's settings",
         )
     return None, protection
+
+
+def _rulesets(op: RemoteOperation[GitHubClient], branch: str) -> list[JsonReader]:
+    """Return the rules of the rulesets for a branch. A server before Enterprise Server 3.10 has no rulesets."""
+    try:
+        return op.pages(RULES, lambda rule: rule, repo=op.repo, branch=branch)
+    except StatusError as exc:
+        if op.meaning(exc).code != "no-rulesets":
+            raise
+        return []
+
+
+def _unknown(rule: JsonReader) -> Iterator[str]:
+    """Yield the settings of a rule that are on and that the body of PUT cannot express."""
+    for where, known in _KNOWN.items():
+        fields = rule.object_or_none(where) if where else rule
+        if fields is not None:
+            yield from (f"{where}.{name}".lstrip(".") for name in sorted(fields.settings() - known))
 
 
 def demands(fields: JsonReader) -> BranchProtection:
@@ -130,12 +180,26 @@ def put_body(rules: BranchProtection, before: JsonReader | None) -> dict[str, An
     }
 
 
-def dropped(body: Mapping[str, Any], fields: JsonReader) -> list[str]:
-    """Return who was sent as allowed to push but is not in the response: GitHub drops those without write access."""
-    sent, kept = body["restrictions"], _put_actors(fields.object_or_none("restrictions"))
-    if sent is None:
-        return []
-    return sorted(f"{kind} {name}" for kind, names in sent.items() for name in set(names) - set((kept or {})[kind]))
+def lost(sent: Any, holds: Any, where: str = "") -> Iterator[str]:
+    """Yield what one body of PUT sets and another does not, where the other is weaker or names fewer."""
+    if isinstance(sent, dict):
+        if holds is None and where.endswith("restrictions"):  # nobody may push, and everybody may
+            yield where
+        for name, value in sent.items():
+            yield from lost(value, (holds or {}).get(name), f"{where}.{name}".lstrip("."))
+    elif isinstance(sent, list):
+        for item in sent:
+            if not any(other == item or _same_check(item, other) for other in holds or []):
+                yield f"{where} {item['context'] if isinstance(item, dict) else item}"
+    elif isinstance(sent, bool) and where.startswith("allow_"):
+        if holds != sent and (holds or where in _KEPT):
+            yield where
+    elif sent and sent > (holds or 0):
+        yield where
+
+
+def _same_check(sent: Any, holds: Any) -> bool:
+    return isinstance(sent, dict) and sent == {"context": holds["context"], "app_id": ANY_APP}
 
 
 def from_rulesets(rules: Iterable[JsonReader]) -> BranchProtection:
@@ -211,7 +275,7 @@ def _put_reviews(rules: BranchProtection, before: JsonReader | None) -> dict[str
         "required_approving_review_count": rules.required_approvals,
         "require_last_push_approval": bool(reviews and reviews.bool_or_none("require_last_push_approval")),
     }
-    for name in ("dismissal_restrictions", "bypass_pull_request_allowances"):
+    for name in _LISTS:
         actors = _put_actors(reviews.object_or_none(name)) if reviews else None
         if actors is not None:
             body[name] = actors

@@ -49,6 +49,7 @@ from gitprovider.github.endpoints import (
 from gitprovider.github.errors import denied_write, is_retryable_read_error, translate
 from gitprovider.github.merges import MergeCall
 from gitprovider.github.protection import ProtectionCall, read_protection
+from gitprovider.limits import Limits
 from gitprovider.models import (
     Branch,
     BranchProtection,
@@ -82,9 +83,10 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
     Args:
         auth: a token, any ``github.Auth.Auth``, or an AppInstallation.
         base_url: the address of the API or of the server. ``/api/v3`` and a trailing slash may be left out.
-        timeout: whole seconds to wait for a connection, and again for each part of a response.
+        timeout: seconds to wait for a connection, and again for each part of a response. ``limits`` bounds the whole.
         verify: as in ``requests``: True, or the path of a bundle of certificate authorities.
         retry: how reads are retried. Mutations are never retried, and neither are the reads inside a mutation.
+        limits: how much of a response is read, and for how long, also by a client of :meth:`sdk`.
         allow_http: allow ``http://`` to hosts other than this machine.
         settle: seconds after which a request whose response was lost can no longer take effect.
         on_event: called with every request, retry and operation event.
@@ -100,9 +102,10 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         auth: Auth,
         *,
         base_url: str = PUBLIC_API,
-        timeout: int = 15,
+        timeout: float = 15,
         verify: bool | str = True,
         retry: RetryOptions = RetryOptions(),
+        limits: Limits = Limits(),
         allow_http: bool = False,
         settle: float = 30.0,
         on_event: Hook | None = None,
@@ -113,7 +116,11 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         if isinstance(source, str):
             refuse("auth", source)
         settings = Settings.checked(
-            base_url, timeout=timeout, verify=verify, allow_http=checks.check_bool("allow_http", allow_http)
+            base_url,
+            timeout=timeout,
+            verify=verify,
+            limits=limits,
+            allow_http=checks.check_bool("allow_http", allow_http),
         )
         self._credential = make_credential(
             source, settings, redactor, retry.clock if isinstance(retry, RetryOptions) else time.monotonic
@@ -124,6 +131,7 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
             make_client=self._credential.client,
             redactor=redactor,
             retry=retry,
+            limits=limits,
             settle=settle,
             on_event=on_event,
         )
@@ -132,15 +140,12 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
     def sdk(self) -> Iterator[github.Github]:
         """Lend a PyGithub client with this provider's settings, for requests that the contract does not cover.
 
-        The client does not retry and does not follow redirects: it raises ``github.GithubException`` instead. Like any
-        PyGithub client, it may also send requests to other hosts below github.com. An App's token is refreshed only
-        when the client is lent.
-
-        Raises:
-            InvalidRequestError: under ``python -O``, which removes PyGithub's check of the hosts it sends to.
+        The client sends each request once, to the host of this provider alone. It does not follow redirects: it raises
+        ``github.GithubException`` instead. A link to another scheme, host or port raises before anything is sent. For
+        such an address, use a client of your own without the token. The hosts of github.com are api.github.com,
+        uploads.github.com and github.com, and likewise for ghe.com. An App's token is refreshed only when the client
+        is lent.
         """
-        if not __debug__:
-            refuse("sdk", "is not available under python -O: PyGithub's check of the hosts it sends to is an assert")
         with self._operation("sdk", "") as op, op.before("authenticate"):
             pass
         with self._pool.client() as client:
@@ -190,7 +195,8 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
                 response = op.request("POST", REFS, repo=op.repo, body=body)
             except StatusError as exc:
                 raise with_existing(
-                    op.meaning(exc), lambda: convert.head(op.read(BRANCH, repo=op.repo, branch=asked.name)).branch
+                    op.refused(exc, lambda: self._repo(op)),
+                    lambda: convert.head(op.read(BRANCH, repo=op.repo, branch=asked.name)).branch,
                 ) from exc
             made = convert.new_branch(JsonReader(response))
             if (made.name, made.sha) != (asked.name, sha):
@@ -218,7 +224,8 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
                 made = convert.pull_request(JsonReader(op.request("POST", PULLS, repo=op.repo, body=body)))
             except StatusError as exc:
                 between = (asked.source_branch, asked.target_branch, PullRequestState.OPEN)
-                raise with_existing(op.meaning(exc), lambda: self._find_pull_requests(op, *between)[0]) from exc
+                refused = op.refused(exc, lambda: self._repo(op))
+                raise with_existing(refused, lambda: self._find_pull_requests(op, *between)[0]) from exc
             op.note(number=made.number, head_sha=made.head_sha)
             op.done(asked.effect, made)
         if asked.labels:

@@ -7,71 +7,42 @@ which is where that is turned off.
 
 from __future__ import annotations
 
-import json
 import math
-import os
+import re
 from dataclasses import dataclass
 from functools import cache
-from http.cookiejar import DefaultCookiePolicy
 from importlib import metadata
 from typing import Any, BinaryIO
 
 import gitlab
 import requests
 
-from gitprovider._core.urls import origin, parse_api_server
-from gitprovider._remote.response import BodyError, ForeignOriginError, Request, Response, StatusError
-from gitprovider.checks import check_bool, check_seconds, refuse
+from gitprovider._core.urls import parse_api_server
+from gitprovider._remote.response import Request, Response, StatusError
+from gitprovider._remote.session import OneOriginSession, SessionSettings, read_response
+from gitprovider.checks import check_bool
 from gitprovider.gitlab.auth import Credential
 from gitprovider.gitlab.endpoints import GRAPHQL
+from gitprovider.limits import Limits
 from gitprovider.options import Host
 from gitprovider.retry import parse_retry_after
 
 PUBLIC = "https://gitlab.com"
-_READS = ("GET", "HEAD")
 
 
-class OneOriginSession(requests.Session):
-    """A session that sends to one origin, always with a timeout. It follows the redirects of reads, or none.
-
-    python-gitlab's exceptions carry no headers. ``last`` is the response that they stand for. A session serves one
-    running operation, so the response is that operation's own.
-    """
+class GitLabSession(OneOriginSession):
+    """The session of a python-gitlab client. With ``obey_rate_limit`` python-gitlab can read what a 429 asks for."""
 
     def __init__(self, settings: Settings, *, follow_reads: bool = False) -> None:
-        super().__init__()
-        self.last: requests.Response | None = None
-        self.cookies.set_policy(DefaultCookiePolicy(allowed_domains=()))  # a host's cookies are not kept
-        self._origin = origin(settings.url)
-        self._timeout = settings.timeout
-        self._follow_reads = follow_reads
+        super().__init__([settings.url], settings, follow_reads=follow_reads)
         self._obey_rate_limit = settings.obey_rate_limit
 
     def send(self, request: requests.PreparedRequest, **kwargs: Any) -> requests.Response:
-        """Send ``request`` if it stays on the origin.
-
-        Raises:
-            ForeignOriginError: it would leave it, and python-gitlab's PRIVATE-TOKEN would travel with it.
-        """
-        self.last = None
-        if origin(request.url or "") != self._origin:
-            raise ForeignOriginError
-        if kwargs.get("timeout") is None:
-            kwargs["timeout"] = self._timeout
+        """Send ``request`` as any session does."""
         response = super().send(request, **kwargs)
         if self._obey_rate_limit and response.status_code == 429:
             _make_readable(response)
-        self.last = response
         return response
-
-    def get_redirect_target(self, resp: requests.Response) -> str | None:
-        """Where ``resp`` redirects to; None does not follow it, and the 3xx is the response."""
-        if not self._follow_reads or resp.request.method not in _READS:
-            return None
-        return super().get_redirect_target(resp)
-
-    def rebuild_auth(self, prepared_request: requests.PreparedRequest, response: requests.Response) -> None:
-        """Keep the credential as it is. A redirect stays on the origin, and a netrc entry is never added."""
 
 
 def _make_readable(response: requests.Response) -> None:
@@ -130,32 +101,33 @@ class OnceGitlab(gitlab.Gitlab):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What every python-gitlab client of a provider is built with. ``url`` is the host's, without a trailing slash."""
+class Settings(SessionSettings):
+    """What every python-gitlab client of a provider is built with. ``url`` is the host's."""
 
-    url: str
-    timeout: float
-    verify: bool | str
     obey_rate_limit: bool
 
     @classmethod
     def checked(
-        cls, url: str, *, timeout: float, verify: bool | str, obey_rate_limit: bool, allow_http: bool
+        cls,
+        url: str,
+        *,
+        timeout: float,
+        verify: bool | str,
+        limits: Limits = Limits(),
+        obey_rate_limit: bool,
+        allow_http: bool,
     ) -> Settings:
         """The settings, checked before any request.
 
         Raises:
             InvalidRequestError: one of them is wrong.
         """
-        if not isinstance(verify, bool | str):
-            refuse("verify", f"must be True, False or the path of a CA bundle, not {type(verify).__name__}")
-        if isinstance(verify, str) and not os.path.exists(verify):
-            refuse("verify", "names a CA bundle that does not exist")
         return cls(
             # python-gitlab appends the API's path to the host's own.
             url=parse_api_server("url", url, allow_http=allow_http).url.removesuffix("/api/v4"),
-            timeout=check_seconds("timeout", timeout, zero=False),
+            timeout=timeout,
             verify=verify,
+            limits=limits,
             obey_rate_limit=check_bool("obey_rate_limit", obey_rate_limit),
         )
 
@@ -170,7 +142,7 @@ class GitLabClient:
 
     def __init__(self, settings: Settings, credential: Credential, *, follow_reads: bool = False) -> None:
         self._graphql = f"{settings.url}{GRAPHQL}"
-        self._session = OneOriginSession(settings, follow_reads=follow_reads)
+        self._session = GitLabSession(settings, follow_reads=follow_reads)
         self.sdk = OnceGitlab(
             settings.url,
             obey_rate_limit=settings.obey_rate_limit,
@@ -187,25 +159,23 @@ class GitLabClient:
 
         Raises:
             StatusError: any status but 2xx.
-            BodyError: 2xx with a body that is not JSON.
+            BodyError: 2xx with a body that is not JSON; or the body exceeds a limit.
+            DeadlineError: a deadline passed.
             requests.RequestException: there was no response.
         """
-        try:
-            sent = self.sdk.http_request(
+        received, failure = self._session.exchange(
+            lambda: self.sdk.http_request(
                 request.method.lower(),
                 self._graphql if request.template == GRAPHQL else request.path,
                 query_data=dict(request.query or {}),
                 post_data=request.body,
             )
-        except gitlab.GitlabError as exc:
-            if self._session.last is None:
-                raise
-            raise StatusError(_parsed(self._session.last, request.endpoint)) from exc
-        response = _parsed(sent, request.endpoint)
-        body = response.text.strip()
-        if response.data is None and body not in ("", "null"):
-            kind = response.headers.get("content-type", "of no stated type")
-            raise BodyError(f"the response is not JSON but {kind}", response, cut=body[0] in '{["')
+        )
+        response, unusable = read_response(received, request.endpoint)
+        if not 200 <= response.status < 300:
+            raise StatusError(response) from failure
+        if unusable is not None:
+            raise unusable
         return response
 
     def has_next(self, response: Response) -> bool | None:
@@ -215,20 +185,14 @@ class GitLabClient:
         link = response.headers.get("link")
         return None if link is None else 'rel="next"' in link
 
+    def size(self, response: Response) -> tuple[str, int] | None:
+        """Return the number of items. GitLab leaves it out of lists of more than 10,000."""
+        total = response.headers.get("x-total", "")
+        return ("items", int(total)) if re.fullmatch("[0-9]{1,15}", total) else None
+
     def close(self) -> None:
         """Close the client's connections."""
         self._session.close()
-
-
-def _parsed(response: requests.Response, endpoint: str) -> Response:
-    # The body is decoded as UTF-8, which JSON is. Guessing a charset costs seconds on a large body.
-    text = response.content.decode("utf-8", "replace")
-    try:
-        data = json.loads(text) if text.strip() else None
-    except (ValueError, RecursionError):
-        data = None
-    headers = {name.lower(): value for name, value in response.headers.items()}
-    return Response(status=response.status_code, endpoint=endpoint, headers=headers, data=data, text=text)
 
 
 @cache

@@ -132,7 +132,8 @@ RULES: tuple[ErrorRule, ...] = (
         range(300, 400),
         RepoMovedError,
         error_kwargs=with_hint(
-            "the project has another path now, or the url of this provider has (http for https, a sub-path)"
+            "the project has another path now, or the url of this provider has (http for https, a sub-path)",
+            **UNKNOWN,  # GitLab redirects reads only: whoever redirects a write is not the application
         ),
     ),
     ErrorRule("gl-request-timeout", (408,), ProviderUnavailableError, error_kwargs=UNKNOWN),

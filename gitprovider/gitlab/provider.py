@@ -50,6 +50,7 @@ from gitprovider.gitlab.errors import is_retryable_read_error, translate
 from gitprovider.gitlab.merges import MergeCall
 from gitprovider.gitlab.protection import ProtectionCall, check_asked, read_protection
 from gitprovider.gitlab.refusals import is_absent, write
+from gitprovider.limits import Limits
 from gitprovider.models import Branch, BranchProtection, Commit, MergeResult, PullRequest, PullRequestState, Repo
 from gitprovider.mutations import (
     CommitFiles,
@@ -70,9 +71,6 @@ _STATES = {
     PullRequestState.MERGED: "merged",
 }
 
-# How often a list is begun that changes while it is read.
-_LISTINGS = 3
-
 GitLabOperation = RemoteOperation[GitLabClient]
 
 
@@ -84,10 +82,12 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
             trailing slash or ``/api/v4`` is taken off.
         private_token, oauth_token: exactly one of them: a personal, project or group access token, or an OAuth token,
             with the scope ``api``. A CI job token reaches none of the endpoints that are needed.
-        timeout: seconds to wait for a connection, and for each part of a response.
+        timeout: seconds to wait for a connection, and again for each part of a response. ``limits`` bounds the whole.
         verify: True, or the path of a CA bundle; False turns the check of certificates off. Proxies are taken from the
             environment, as requests does.
         retry: how reads are retried.
+        limits: how much of a response is read, and for how long, also by a client of :meth:`sdk`. A response that it
+            streams may have any size.
         obey_rate_limit: True turns python-gitlab's own handling of 429 on. It sends every request again, also a
             mutation, up to ten times, and waits as long as the host asks. The library then retries no 429 itself, and
             "sent once" does not hold for a 429.
@@ -110,6 +110,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         timeout: float = 15,
         verify: bool | str = True,
         retry: RetryOptions = RetryOptions(),
+        limits: Limits = Limits(),
         obey_rate_limit: bool = False,
         allow_http: bool = False,
         settle: float = 90.0,
@@ -124,6 +125,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
             url,
             timeout=timeout,
             verify=verify,
+            limits=limits,
             obey_rate_limit=obey_rate_limit,
             allow_http=checks.check_bool("allow_http", allow_http),
         )
@@ -133,6 +135,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
             make_client=lambda: GitLabClient(settings, credential),
             redactor=Redactor([credential.token]),
             retry=retry,
+            limits=limits,
             settle=settle,
             on_event=on_event,
         )
@@ -163,36 +166,17 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         return found
 
     def _list_branches(self, op: GitLabOperation) -> list[Branch]:
-        """List the branches in pages of 100. A page that fails is read again by itself.
-
-        A branch that is deleted between two pages moves another one to the page that was read. GitLab's total differs
-        then, and the list is read again from the start.
-        """
+        """List the branches in pages of 100. A page that fails is read again by itself."""
         read = self._retried(op, "list branches")
-        for _ in range(_LISTINGS):
-            totals: set[str] = set()
-            try:
-                found = op.pages(
-                    BRANCHES,
-                    convert.branch,
-                    check=lambda page, seen=totals: seen.add(page.headers.get("x-total", "")),  # type: ignore[misc] # bound here
-                    read=read,
-                    project=op.repo,
-                )
-            except PermissionDeniedError as error:
-                if error.code == "repository-off" and read(
-                    lambda: convert.is_only_empty(op.read(PROJECT, project=op.repo))
-                ):
-                    return []
-                raise
-            if not (totals := {total for total in totals if total.isdecimal()}) or totals == {str(len(found))}:
-                return found
-        with op.before("list branches"):
-            raise UnexpectedResponseError(
-                f"GitLab counts {' and '.join(sorted(totals))} branches, and listed {len(found)}: "
-                "they changed while they were listed",
-                transient=True,
-            )
+        try:
+            with op.before("list branches"):
+                return op.pages(BRANCHES, convert.branch, read=read, project=op.repo)
+        except PermissionDeniedError as error:
+            if error.code == "repository-off" and read(
+                lambda: convert.is_only_empty(op.read(PROJECT, project=op.repo))
+            ):
+                return []
+            raise
 
     def _create_repo(self, op: GitLabOperation, asked: CreateRepo) -> Repo:
         """Create the project in its namespace, which GitLab wants as a number.

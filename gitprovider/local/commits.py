@@ -121,7 +121,7 @@ class Commits(Sessions):
             numbers = sorted(pull.number for pull in pulls if pull.target_branch == branch)
             if refuse_targeted and numbers:
                 raise ConflictError(
-                    f"{branch!r} was not deleted: it is the target of the open pull requests {numbers}",
+                    f"the branch {branch!r} was not deleted: it is the target of the open pull requests {numbers}",
                     hint="merge or close them, or give them another target branch",
                 )
             for pull in pulls:

@@ -131,6 +131,69 @@ def test_a_lost_answer_is_resolved_from_the_printed_envelope(run: Run, tmp_path:
         assert len([entry for entry in request_log.mutations() if entry.method == "POST"]) == 1
 
 
+def _said(status: int, text: str, **more: Any) -> Fault:
+    """A refusal in the words of the application, to the creation of a branch."""
+    body = json.dumps({"message": text, "documentation_url": "https://docs.github.com/rest"}).encode()
+    return Fault(kind="status", status=status, method="POST", endpoint=r"(refs|branches)$", body=body, **more)
+
+
+SSO = {"Location": "https://sso.example/login"}
+# What a host or a gateway says to the creation of a branch, and the exit code of the command.
+ENDINGS = {
+    "github-404 page": ("github", Fault(kind="html", status=404, method="POST", when="after"), 8),
+    "github-redirect": ("github", Fault(kind="redirect", status=302, headers=SSO, method="POST", when="after"), 8),
+    "github-lost": ("github", Fault(kind="status", status=503, method="POST", when="after"), 8),
+    "github-hidden": ("github", _said(404, "Not Found"), 4),
+    "github-hook": ("github", _said(422, "a hook of ours says no"), 4),
+    "github-allow list": ("github", _said(403, "the `acme` organization has an IP allow list enabled"), 4),
+    "github-taken": ("github", _said(422, "Reference already exists"), 5),
+    "github-prefix": ("github", _said(422, "Reference update failed"), 5),
+    "github-limit": ("github", _said(429, "Too many requests"), 6),
+    "gitlab-404 page": ("gitlab-free", Fault(kind="html", status=404, method="POST", when="after"), 8),
+    "gitlab-redirect": ("gitlab-free", Fault(kind="redirect", status=302, headers=SSO, method="POST", when="after"), 8),
+    "gitlab-storage": ("gitlab-free", _said(400, "4:Deadline Exceeded", when="after"), 8),
+    "gitlab-hook": ("gitlab-free", _said(400, "pre-receive hook declined"), 4),
+    "gitlab-right": ("gitlab-free", _said(403, "403 Forbidden"), 4),
+    "gitlab-limit": ("gitlab-free", _said(429, "429 Too Many Requests"), 6),
+}
+
+
+@pytest.mark.parametrize(("host", "fault", "code"), ENDINGS.values(), ids=ENDINGS)
+def test_a_command_ends_with_the_code_of_what_the_host_said(
+    run: Run, tmp_path: Path, host: str, fault: Fault, code: int
+) -> None:
+    """A script would repeat what was done, or give up on what was not; resolve tells it which, over the same socket."""
+    forge = forge_for(host, tmp_path / "served")
+    forge.create_repo("acme/widgets", auto_init=True)
+    script = FaultScript()
+    script.add(fault)
+    with served(host, forge, script) as (options, request_log):
+        head = forge.head("acme/widgets", "main")
+        ended = run(*options, "--json", "create-branch", "acme/widgets", "x", "--source", head)
+        assert ended.code == code
+        assert ended.error["outcome"] == ("unknown" if code == 8 else "not_applied")
+        (tmp_path / "ended.json").write_text(ended.out)
+        found = run(*options[2:], "--json", "resolve", "ended.json", "--wait")
+        assert (found.code, found.document["verdict"]) == (0, "applied" if code == 8 else "not_applied")
+        assert len([entry for entry in request_log.mutations() if entry.method == "POST"]) == 1
+
+
+@pytest.mark.parametrize("host", ["github", "gitlab-free"])
+def test_bootstrap_makes_nothing_on_the_word_of_a_gateway(run: Run, tmp_path: Path, host: str) -> None:
+    """ensure_repo would make the repository a second time, or call it missing."""
+    forge = forge_for(host, tmp_path / "served")
+    forge.create_repo("acme/widgets", auto_init=True)
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "a").write_text("a")
+    script = FaultScript()
+    script.add(Fault(kind="html", status=404, times=None))
+    with served(host, forge, script) as (options, request_log):
+        ended = run(*options, "--json", "bootstrap", "acme/widgets", "--from", str(tmp_path / "files"))
+
+        assert ended.code == 7
+        assert request_log.mutations() == []
+
+
 def test_a_wrong_token_is_exit_code_4_and_not_printed(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

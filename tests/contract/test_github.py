@@ -24,6 +24,14 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubRig]:
 
 
 @pytest.fixture(scope="class")
+def old_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubRig]:
+    """A fake of the oldest Enterprise Server that is supported."""
+    base = "https://github.acme.example/api/v3"
+    with github_rig(tmp_path_factory.mktemp("forge"), old=True, base=base) as rig:
+        yield rig
+
+
+@pytest.fixture(scope="class")
 def computing_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubRig]:
     """A fake that computes for three reads at each new head and base."""
     with github_rig(tmp_path_factory.mktemp("forge"), mergeable_after=3) as rig:
@@ -37,6 +45,15 @@ class TestGitHubProvider(GitProviderContractTests):
     def rig(self, host: GitHubRig) -> Rig:
         """One host for all cases: each makes repositories of its own."""
         return host.renewed()
+
+
+class TestTheOldestEnterpriseServer(GitProviderContractTests):
+    """GitHubProvider holds to the contract on Enterprise Server 3.9, which has no rulesets."""
+
+    @pytest.fixture
+    def rig(self, old_host: GitHubRig) -> Rig:
+        """One host for all cases: each makes repositories of its own."""
+        return old_host.renewed()
 
 
 class TestMergingWhileMergeabilityIsComputed(

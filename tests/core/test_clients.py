@@ -2,51 +2,93 @@
 
 from __future__ import annotations
 
-import io
-from email.message import Message
+import gc
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count
 from typing import Any
 
+import github
+import gitlab
 import pytest
 import requests
 from github import Auth
-from urllib3 import HTTPResponse
 
-from gitprovider.errors import InvalidRequestError
+from gitprovider.errors import GitProviderError, InvalidRequestError
 from gitprovider.github.provider import GitHubProvider
-from gitprovider.gitlab.client import OneOriginSession, Settings
 from gitprovider.gitlab.provider import GitLabProvider
+from gitprovider.retry import RetryOptions
+from tests.support.hostile import Heard, hosting, response
+
+HOSTS = ["github", "gitlab"]
+SDK_ERRORS = (github.GithubException, gitlab.GitlabError, AttributeError, GitProviderError)
 
 
-class _CookieAdapter(requests.adapters.HTTPAdapter):
-    def __init__(self) -> None:
-        super().__init__()
-        self.sent: list[str | None] = []
-
-    def send(self, request: requests.PreparedRequest, *args: Any, **kwargs: Any) -> requests.Response:
-        self.sent.append(request.headers.get("Cookie"))
-        raw: Any = HTTPResponse(io.BytesIO(b"{}"), status=200, preload_content=False)
-        raw._original_response = _Headers()  # requests reads a response's cookies there
-        return self.build_response(request, raw)
+def provider_for(kind: str, url: str) -> Any:
+    retry = RetryOptions(max_attempts=1)
+    if kind == "github":
+        return GitHubProvider("t0ken-t0ken", base_url=url, retry=retry)
+    return GitLabProvider(url, private_token="t0ken-t0ken", retry=retry)
 
 
-class _Headers:
-    def __init__(self) -> None:
-        self.msg = Message()
-        self.msg["Set-Cookie"] = "session=xxxx; Path=/"
-
-    def isclosed(self) -> bool:
-        return False
+def read(client: Any) -> Any:
+    """One read with a client of an SDK."""
+    if isinstance(client, github.Github):
+        return client.requester.requestJson("GET", "/version")
+    return client.http_get("/version")
 
 
-def test_a_gitlab_session_keeps_no_cookie() -> None:
-    """If this fails, a host can make a session carry and grow state from one request to the next."""
-    settings = Settings(url="https://gitlab.example", timeout=5, verify=True, obey_rate_limit=False)
-    session, adapter = OneOriginSession(settings), _CookieAdapter()
-    session.mount("https://", adapter)
-    for _ in range(2):
-        session.get("https://gitlab.example/api/v4/version")
-    assert adapter.sent == [None, None]
-    assert len(session.cookies) == 0
+@pytest.mark.parametrize("status", ["200 OK", "302 Found", "404 Not Found"])
+@pytest.mark.parametrize("kind", HOSTS)
+def test_a_cookie_of_a_host_is_not_sent_back(kind: str, status: str) -> None:
+    """If this fails, a host makes a client carry and grow state from one request to the next."""
+    numbers = count()
+
+    def script(heard: Heard) -> Iterator[bytes]:
+        number = next(numbers)
+        cookies = [f"Set-Cookie: c{number}=x; Path=/", f"Set-Cookie: d{number}=y; Max-Age=999999"]
+        yield response(b"{}", *cookies, f"Location: /api/v4/elsewhere/{number}", status=status)
+
+    with hosting(script) as host, provider_for(kind, host.url) as provider:
+        for _ in range(3):
+            with pytest.raises(GitProviderError):
+                provider.get_repo("acme/widgets")
+        with provider.sdk() as client:
+            for _ in range(3):
+                with suppress(*SDK_ERRORS, requests.TooManyRedirects):
+                    read(client)
+
+    assert len(host.heard) >= 6
+    assert [heard.headers.get("cookie") for heard in host.heard] == [None] * len(host.heard)
+
+
+@pytest.mark.parametrize("body", [b"{}", b"<html>", b'{"message": "no"}'])
+@pytest.mark.parametrize("status", ["200 OK", "404 Not Found", "500 Oh"])
+@pytest.mark.parametrize("kind", HOSTS)
+def test_closing_a_provider_closes_its_connections(kind: str, status: str, body: bytes) -> None:
+    """If this fails, the garbage collector closes them, some day, and a service runs out of sockets."""
+    kept: list[Any] = []
+    gc.collect()
+    gc.disable()
+    try:
+        with hosting(lambda heard: [response(body, status=status)]) as host:
+            with provider_for(kind, host.url) as provider:
+                kept.append(provider)
+                for _ in range(2):
+                    with pytest.raises(GitProviderError) as caught:
+                        provider.get_repo("acme/widgets")
+                    kept.append(caught.value)
+                with provider.sdk() as client:
+                    kept.append(client)
+                    try:
+                        kept.append(read(client))
+                    except SDK_ERRORS as error:
+                        kept.append(error)
+
+            assert len(host.connections) >= 1
+            assert host.all_closed()
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("value", ["false", "true", 0, 1, None])

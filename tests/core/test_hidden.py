@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import BuiltinFunctionType, FrameType, FunctionType, ModuleType, TracebackType
 from typing import Any
 
 import pytest
@@ -23,9 +21,9 @@ from gitprovider import (
     connect,
     connect_repo,
 )
-from gitprovider._core.provider import Provider
 from gitprovider.aio import AsyncGitProvider
 from gitprovider.events import Event
+from tests.support.reachable import leaks
 
 TOKEN = "opaque-s3cret-0f-no-shape"
 CALLS: dict[str, Callable[[Any], Any]] = {
@@ -38,43 +36,6 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "open_pull_request": lambda p: p.open_pull_request("acme/w", source_branch="x", target_branch="y", title="t"),
     "merge_pull_request": lambda p: p.merge_pull_request("acme/w", 1),
 }
-
-
-def followed(thing: Any) -> list[Any]:
-    """What a debugger can reach from ``thing`` in one step. The caller's own frames and provider are the caller's."""
-    if isinstance(thing, ModuleType | type | BuiltinFunctionType | Provider | AsyncGitProvider):
-        return []
-    if isinstance(thing, FrameType):
-        return [] if thing.f_code.co_filename == __file__ else list(thing.f_locals.values())
-    if isinstance(thing, TracebackType):
-        return [thing.tb_frame, thing.tb_next]
-    if isinstance(thing, FunctionType):
-        return [thing.__closure__, thing.__defaults__, thing.__kwdefaults__]
-    links = [thing.__cause__, thing.__context__, thing.__traceback__] if isinstance(thing, BaseException) else []
-    return links + gc.get_referents(thing)
-
-
-def leaks(error: BaseException, secret: str = TOKEN) -> list[str]:
-    """Every text with the secret that is reachable from the error, each with how it is reached."""
-    found: list[str] = []
-    seen: set[int] = set()
-    kept: list[Any] = []
-    stack: list[tuple[Any, str]] = [(error, "error")]
-    while stack:
-        thing, path = stack.pop()
-        if id(thing) in seen:
-            continue
-        seen.add(id(thing))
-        kept.append(thing)  # so that no id is given twice
-        if (isinstance(thing, str) and secret in thing) or (isinstance(thing, bytes) and secret.encode() in thing):
-            found.append(path)
-        where = (
-            f"{path} > {thing.f_code.co_qualname}"
-            if isinstance(thing, FrameType)
-            else f"{path} > {type(thing).__name__}"
-        )
-        stack += [(further, where[-400:]) for further in followed(thing)]
-    return found
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -126,7 +87,7 @@ def test_no_credential_is_reachable_from_the_error_of_a_refused_call(
     with build(kind, server.server_port, events) as provider, pytest.raises(GitProviderError) as caught:
         CALLS[call](provider)
 
-    assert leaks(caught.value) == []
+    assert leaks(caught.value, TOKEN) == []
     assert TOKEN not in repr(events)
     assert "\x1b" not in repr(caught.value.request_id) + repr(events)
     assert all("\\x1b" not in repr(event) for event in events)
@@ -150,7 +111,7 @@ def test_no_credential_is_reachable_from_what_interrupts_a_call(
         CALLS[call](provider)
 
     assert isinstance(caught.value, GitProviderError | raised)
-    assert leaks(caught.value) == []
+    assert leaks(caught.value, TOKEN) == []
     if isinstance(caught.value, raised):
         assert caught.tb.tb_next is not None  # where it happened is still there
 
@@ -180,7 +141,7 @@ def test_no_credential_is_reachable_through_the_coroutines(server: Any) -> None:
     with pytest.raises(GitProviderError) as caught:
         asyncio.run(main())
 
-    assert leaks(caught.value) == []
+    assert leaks(caught.value, TOKEN) == []
 
 
 SECRET_ENV = {"GITHUB_TOKEN": TOKEN, "GITLAB_TOKEN": TOKEN, "GITPROVIDER_TOKEN": TOKEN}
@@ -215,7 +176,7 @@ def test_a_refused_connection_leads_to_no_token_and_no_environment(call: str) ->
     with pytest.raises(GitProviderError) as caught:
         REFUSED[call]()
 
-    assert leaks(caught.value) == []
+    assert leaks(caught.value, TOKEN) == []
 
 
 def test_a_leak_would_be_found() -> None:
@@ -231,5 +192,5 @@ def test_a_leak_would_be_found() -> None:
     by_cause.__cause__ = cause = OSError()
     cause.request = lambda hidden=TOKEN: hidden  # type: ignore[attr-defined] # set by the test
 
-    assert leaks(by_frame.value)
-    assert leaks(by_cause)
+    assert leaks(by_frame.value, TOKEN)
+    assert leaks(by_cause, TOKEN)

@@ -4,6 +4,7 @@ import pickle
 
 import pytest
 
+import gitprovider.redact as module
 from gitprovider.redact import Redactor, printable, redact
 
 SECRETS = [
@@ -95,3 +96,16 @@ def test_a_redactor_keeps_its_secrets_to_itself() -> None:
     assert "hunter" not in repr(redactor)
     with pytest.raises(TypeError, match="secrets"):
         pickle.dumps(redactor)
+
+
+def test_the_expression_of_a_secret_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every text of an error is redacted, and making the expression takes longer than using it."""
+    made: list[str] = []
+    spellings = module._spellings
+    monkeypatch.setattr(module, "_spellings", lambda secret: made.append(secret) or spellings(secret))
+    redactor = Redactor(["seen-nowhere-else-1", "seen-nowhere-else-2"])
+
+    assert [redactor(f"sent {secret} there") for secret in ["seen-nowhere-else-1", "seen-nowhere-else-2"] * 3] == (
+        ["sent *** there"] * 6
+    )
+    assert made == ["seen-nowhere-else-1", "seen-nowhere-else-2"]

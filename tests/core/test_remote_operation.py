@@ -55,6 +55,54 @@ def test_pages_end_where_the_host_says() -> None:
     assert client.queries == [{"sort": "name", "per_page": 100, "page": number} for number in (1, 2)]
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (("pages", 2), ("pages", 2)),
+        (("items", 102), ("items", 102)),
+        (("pages", 2), None),
+        (("items", 102), ("pages", 2)),
+    ],
+)
+def test_a_list_of_the_size_that_the_host_says_is_read_once(first: Any, second: Any) -> None:
+    """Every list would be read three times."""
+    client = FakeClient([range(100), range(100, 102)], [True, False], [first, second])
+
+    assert remote_operation(client).pages("/items", lambda item: item.int("iid")) == list(range(102))
+    assert len(client.queries) == 2
+
+
+CHANGED = [
+    [("pages", 3), None],
+    [("pages", 1), ("pages", 2)],
+    [("items", 103), ("items", 102)],
+    [("items", 101), ("items", 101)],
+    [None, ("items", 1)],
+]
+
+
+@pytest.mark.parametrize("sizes", CHANGED)
+def test_a_list_that_changed_while_it_was_read_is_read_again(sizes: list[Any]) -> None:
+    """An item that moved to a page that was read already would be missing."""
+    pages = [range(100), range(100, 102)]
+    client = FakeClient([*pages, *pages], [True, False] * 2, [*sizes, ("items", 102), None])
+
+    assert remote_operation(client).pages("/items", lambda item: item.int("iid")) == list(range(102))
+    assert len(client.queries) == 4
+
+
+@pytest.mark.parametrize("sizes", CHANGED)
+def test_a_list_that_never_stops_changing_is_an_error(sizes: list[Any]) -> None:
+    """It would be read for ever, or with a hole in it."""
+    client = FakeClient([range(100), range(100, 102)] * 3, [True, False] * 3, sizes * 3)
+
+    with pytest.raises(UnexpectedResponseError, match="changed while") as caught:
+        remote_operation(client).pages("/items", lambda item: item.int("iid"))
+
+    assert caught.value.transient
+    assert len(client.queries) == 6
+
+
 def test_without_a_word_a_full_page_is_followed() -> None:
     """A host that says nothing is asked until a page is not full."""
     assert len(listed(range(100), [], more=[None, None])) == 100

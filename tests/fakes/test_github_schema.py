@@ -86,7 +86,7 @@ def branches_and_objects(hub: Hand) -> None:
 def protection(hub: Hand) -> None:
     url = f"{R}/branches/main/protection"
     hub.get(url)
-    people = {"users": ["hubot"], "teams": [], "apps": []}
+    people = {"users": ["hubot"], "teams": ["core"], "apps": ["robot"]}
     body: dict[str, Any] = {
         **PROTECTION,
         "required_status_checks": {"strict": False, "checks": [{"context": "ci", "app_id": -1}]},
@@ -101,7 +101,9 @@ def protection(hub: Hand) -> None:
     hub.get(url)
     hub.get(f"{R}/branches/main")
     hub.send("PUT", url, {})
+    hub.send("POST", f"{url}/required_signatures")
     hub.send("DELETE", url)
+    hub.send("POST", f"{url}/required_signatures")
     kinds = [{"type": "creation"}, {"type": "deletion"}, {"type": "non_fast_forward"}, {"type": "required_signatures"}]
     hub.fake.forge.update_repo("acme/widgets", settings={RULESETS: [{"pattern": "release/*", "rules": kinds}]})
     hub.get(f"{R}/rules/branches/release/1")

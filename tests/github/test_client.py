@@ -71,11 +71,12 @@ def test_a_server_may_be_named_with_or_without_its_api(given: str, url: str, int
         ("base_url", {"base_url": None}),
         ("timeout", {"timeout": None}),
         ("timeout", {"timeout": 0}),
-        ("timeout", {"timeout": 2.5}),
+        ("timeout", {"timeout": 1e300}),
         ("timeout", {"timeout": True}),
         ("verify", {"verify": "/nowhere/ca.pem"}),
         ("verify", {"verify": None}),
         ("retry", {"retry": 3}),
+        ("limits", {"limits": 3}),
         ("settle", {"settle": -1}),
     ],
 )
@@ -128,16 +129,17 @@ def test_the_lent_client_follows_nothing(hub: Hub, status: int) -> None:
     assert len(hub.sent) == 1
 
 
-def test_no_client_is_lent_where_the_check_of_hosts_is_gone() -> None:
-    """Under -O PyGithub's assertion about foreign hosts does not exist."""
+def test_the_lent_client_stays_on_its_host_under_python_o() -> None:
+    """If this fails, the guard is PyGithub's assertion about foreign hosts, which -O removes."""
     code = (
         "from gitprovider.github import GitHubProvider\n"
         "try:\n"
-        "    with GitHubProvider('token').sdk(): print('lent')\n"
+        "    with GitHubProvider('token').sdk() as client:\n"
+        "        client.requester.requestJsonAndCheck('GET', 'https://elsewhere.invalid/')\n"
         "except Exception as e: print(type(e).__name__)"
     )
 
-    assert _python(code, "-O") == "InvalidRequestError"
+    assert _python(code, "-O") == "ForeignOriginError"
 
 
 # Redirects and origins

@@ -29,6 +29,16 @@ def _protected(hub: Hub) -> None:
     hub.given_rule(BranchProtection(required_checks=("ci",)))
 
 
+def _signed(hub: Hub) -> None:
+    hub.given_repo()
+    hub.forge.put_rule(REPO, "ma*", BranchProtection(), {"signatures": True})
+
+
+def _keep_signatures(hub: Hub) -> Any:
+    hub.fake.shows_wildcards = True
+    return hub.provider.protect_branch(REPO, "main", BranchProtection(required_approvals=1))
+
+
 def _pulled(hub: Hub) -> None:
     hub.given_repo()
     hub.given_pull()
@@ -49,6 +59,7 @@ SCENARIOS: dict[str, tuple[Given, Given]] = {
         _protected,
         lambda hub: hub.provider.protect_branch(REPO, "main", BranchProtection(enforce_admins=True)),
     ),
+    "keep_signatures": (_signed, _keep_signatures),
     "commit_files": (Hub.given_repo, lambda hub: hub.provider.commit_files(REPO, "main", FILES, message="m")),
     "first_commit": (_empty, lambda hub: hub.provider.commit_files("acme/empty", "main", FILES, message="m")),
     "open_pull_request": (
@@ -71,7 +82,7 @@ SCENARIOS: dict[str, tuple[Given, Given]] = {
 
 # These say that the request was refused. A host that did as it was asked and then said so would be lying, and no caller
 # could tell: they are injected before the effect only.
-REFUSALS = ("429 with a wait", "429 without", "403 limited", "307")
+REFUSALS = ("429 with a wait", "429 without", "403 limited")
 MATRIX = [
     pytest.param(fault, when, lasting, id=f"{name}-{when}-{'lasting' if lasting else 'once'}")
     for name, fault in FAULTS.items()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,7 @@ from gitprovider.fakes.faults import Fault
 from tests.support.github_hub import REPO, Hub, running
 
 PATH = f"/repos/{REPO}/branches/main/protection"
+TEMPLATE = "/branches/{branch/}/protection"
 EVERYTHING: dict[str, Any] = {
     "required_status_checks": {"strict": True, "checks": [{"context": "ci", "app_id": 15368}, {"context": "any"}]},
     "enforce_admins": True,
@@ -29,10 +33,10 @@ EVERYTHING: dict[str, Any] = {
         "require_code_owner_reviews": True,
         "required_approving_review_count": 2,
         "require_last_push_approval": True,
-        "dismissal_restrictions": {"users": ["hubot"], "teams": [], "apps": []},
-        "bypass_pull_request_allowances": {"users": ["monalisa"], "teams": [], "apps": []},
+        "dismissal_restrictions": {"users": ["hubot"], "teams": ["core"], "apps": ["closer"]},
+        "bypass_pull_request_allowances": {"users": ["monalisa"], "teams": ["release"], "apps": ["robot"]},
     },
-    "restrictions": {"users": ["octocat", "hubot"], "teams": [], "apps": []},
+    "restrictions": {"users": ["octocat", "hubot"], "teams": ["core", "ops"], "apps": ["robot"]},
     "required_linear_history": True,
     "allow_force_pushes": False,
     "allow_deletions": False,
@@ -43,10 +47,36 @@ EVERYTHING: dict[str, Any] = {
 }
 
 
-def _put(hub: Hub, body: dict[str, Any]) -> None:
+def _put(hub: Hub, body: dict[str, Any], *, signed: bool = False) -> None:
     with hub.provider.sdk() as client:
         client.requester.requestJsonAndCheck("PUT", PATH, input=body)
+        if signed:
+            client.requester.requestJsonAndCheck("POST", f"{PATH}/required_signatures")
     hub.host.request_log.clear()
+
+
+def _leaves(value: Any, *path: str) -> Iterator[tuple[str, ...]]:
+    """The paths of a rule's settings: flags that are on, numbers, and each entry of a list."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from _leaves(item, *path, name)
+    elif isinstance(value, list):
+        yield from ((*path, str(index)) for index in range(len(value)))
+    elif value and not isinstance(value, str):
+        yield path
+
+
+def _without(body: dict[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
+    """A copy of a rule as GitHub shows it, with one setting off."""
+    made: dict[str, Any] = copy.deepcopy(body)
+    found: Any = made
+    for name in path[:-1]:
+        found = found[name]
+    if isinstance(found, list):
+        del found[int(path[-1])]
+    else:
+        found[path[-1]] = 0 if type(found[path[-1]]) is int else False
+    return made
 
 
 def _get(hub: Hub) -> dict[str, Any]:
@@ -61,7 +91,7 @@ def _body(hub: Hub) -> dict[str, Any]:
 
 def test_what_is_not_modelled_is_kept(hub: Hub) -> None:
     """People, apps, strictness, locks: the rule reads afterwards as it did before, one approval more."""
-    _put(hub, EVERYTHING)
+    _put(hub, EVERYTHING, signed=True)
     before = _get(hub)
 
     held = hub.provider.protect_branch(REPO, "main", BranchProtection(required_approvals=3))
@@ -70,6 +100,151 @@ def test_what_is_not_modelled_is_kept(hub: Hub) -> None:
     assert held.required_approvals == after["required_pull_request_reviews"]["required_approving_review_count"] == 3
     after["required_pull_request_reviews"]["required_approving_review_count"] = 2
     assert after == before
+
+
+SETTINGS = [
+    path
+    for path in _leaves(EVERYTHING)
+    # A list of checks is told twice by GitHub: by name, and with the app.
+    if path[:2] != ("required_status_checks", "checks")
+]
+
+
+@pytest.mark.parametrize("path", SETTINGS, ids=".".join)
+def test_a_setting_that_github_does_not_hold_afterwards_is_partial(hub: Hub, path: tuple[str, ...]) -> None:
+    """The caller would be told of success, and a restriction, lock or list of people is gone."""
+    _put(hub, EVERYTHING)
+    shown = _get(hub)
+    where = (path[0], "enabled") if isinstance(shown[path[0]], dict) and "enabled" in shown[path[0]] else path
+    answer = json.dumps(_without(shown, where)).encode()
+    hub.given_fault(Fault(kind="status", status=200, method="PUT", body=answer, when="after"))
+
+    with pytest.raises(PermissionDeniedError) as caught:
+        hub.provider.protect_branch(REPO, "main")
+
+    assert caught.value.outcome is Outcome.PARTIAL
+    modelled = ("linear", "admins", "dismiss_stale", "code_owner", "count")
+    assert path[0] in caught.value.message or any(name in path[-1] for name in modelled)
+
+
+def test_a_check_that_loses_its_app_is_partial(hub: Hub) -> None:
+    """Anybody who may set a status could pass it."""
+    _put(hub, EVERYTHING)
+    shown = _get(hub)
+    shown["required_status_checks"]["checks"][0]["app_id"] = None
+    hub.given_fault(Fault(kind="status", status=200, method="PUT", body=json.dumps(shown).encode(), when="after"))
+
+    with pytest.raises(PermissionDeniedError, match=r"required_status_checks\.checks ci") as caught:
+        hub.provider.protect_branch(REPO, "main")
+
+    assert caught.value.outcome is Outcome.PARTIAL
+
+
+UNKNOWN_SETTINGS: list[tuple[str, Any]] = [
+    ("required_deployments", {"enabled": True}),
+    ("required_deployments", {"environments": ["staging"]}),
+    ("frozen", True),
+    ("blocked_extensions", [".exe"]),
+    ("required_status_checks.minimum_age", 5),
+    ("required_pull_request_reviews.required_teams", [{"slug": "core"}]),
+    ("restrictions.deploy_keys", [{"id": 1}]),
+]
+
+
+@pytest.mark.parametrize(("where", "value"), UNKNOWN_SETTINGS)
+def test_a_setting_that_the_write_would_lose_stops_before_it(hub: Hub, where: str, value: Any) -> None:
+    """GitHub replaces the rule as a whole, and what this library does not know would be off."""
+    _put(hub, EVERYTHING)
+    before = hub.state()
+    shown = _get(hub)
+    outer, _, inner = where.rpartition(".")
+    (shown[outer] if outer else shown)[inner] = value
+    hub.given_fault(
+        Fault(kind="status", status=200, method="GET", endpoint="protection", body=json.dumps(shown).encode())
+    )
+
+    with pytest.raises(ConflictError, match=where) as caught:
+        hub.provider.protect_branch(REPO, "main")
+
+    assert caught.value.outcome is Outcome.NOT_APPLIED
+    assert caught.value.hint
+    assert hub.state() == before
+    assert hub.host.request_log.mutations() == []
+
+
+@pytest.mark.parametrize("value", [False, {"enabled": False}, [], {}, None, 0, "2026-01-01", {"url": "https://x"}])
+def test_an_unknown_field_that_sets_nothing_is_no_obstacle(hub: Hub, value: Any) -> None:
+    """Each new field of GitHub would make every protected branch unprotectable."""
+    _put(hub, EVERYTHING)
+    body = json.dumps({**_get(hub), "new_field": value}).encode()
+    hub.given_fault(Fault(kind="status", status=200, method="GET", endpoint="protection", body=body))
+
+    assert hub.provider.protect_branch(REPO, "main").required_approvals == 2
+
+
+SIGN = f"POST {TEMPLATE}/required_signatures"
+
+
+def _signed_wildcard(hub: Hub) -> None:
+    """A wildcard's rule that requires signatures and is shown for main."""
+    hub.forge.put_rule(REPO, "ma*", BranchProtection(required_approvals=2), {"signatures": True})
+    hub.fake.shows_wildcards = True
+
+
+def test_signatures_of_a_wildcard_s_rule_are_required_again(hub: Hub) -> None:
+    """K3-5: the new rule of the branch's own would take unsigned commits."""
+    _signed_wildcard(hub)
+
+    held = hub.provider.protect_branch(REPO, "main", BranchProtection(required_approvals=1))
+
+    assert held.required_approvals == 2
+    assert _get(hub)["required_signatures"]["enabled"] is True
+    assert hub.calls().count(SIGN) == 1
+
+
+def test_signatures_that_the_write_kept_cost_no_request(hub: Hub) -> None:
+    """A rule of the branch's own keeps them."""
+    _put(hub, EVERYTHING, signed=True)
+
+    hub.provider.protect_branch(REPO, "main")
+
+    assert [call for call in hub.calls() if not call.startswith("GET")] == [f"PUT {TEMPLATE}"]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(kind="status", status=200, body=b'{"url": "https://x", "enabled": false}'),
+        Fault(kind="status", status=200, body=b"{}"),
+        Fault(kind="status", status=404, body=b'{"message": "Not Found", "documentation_url": "https://x"}'),
+        Fault(kind="status", status=404, body=b"<html>Not Found</html>"),
+        Fault(kind="status", status=500),
+        Fault(kind="reset"),
+    ],
+    ids=["off", "empty", "hidden", "page", "500", "reset"],
+)
+def test_signatures_that_are_not_required_again_are_partial(hub: Hub, fault: Fault) -> None:
+    """The call would be a success, and the branch takes unsigned commits."""
+    _signed_wildcard(hub)
+    hub.given_fault(dataclasses.replace(fault, method="POST", endpoint="required_signatures"))
+
+    with pytest.raises(GitProviderError) as caught:
+        hub.provider.protect_branch(REPO, "main")
+
+    assert caught.value.outcome is Outcome.PARTIAL
+    assert caught.value.failed_step == "keep signatures"
+    assert [step.name for step in caught.value.completed] == ["protect branch"]
+
+
+def test_more_rules_of_rulesets_than_a_page_are_all_read(hub: Hub) -> None:
+    """The rule that forbids the deletion would be missing from the protection."""
+    many = [{"type": "creation"}] * 130
+    hub.forge.update_repo(REPO, settings={"rulesets": [{"pattern": "main", "rules": [*many, {"type": "deletion"}]}]})
+
+    held = hub.provider.protection(REPO, "main")
+
+    assert held is not None
+    assert held.block_deletion
 
 
 def test_every_key_is_sent_with_an_explicit_value(hub: Hub) -> None:
@@ -155,9 +330,13 @@ def test_people_that_github_drops_are_told(hub: Hub) -> None:
     assert caught.value.outcome is Outcome.PARTIAL
 
 
-def test_a_wildcards_rule_stops_before_the_write(hub: Hub) -> None:
-    """A rule of the branch's own would replace it, whatever it demands."""
+@pytest.mark.parametrize("old", [False, True], ids=["with rulesets", "a server without rulesets"])
+def test_a_wildcards_rule_stops_before_the_write(hub: Hub, old: bool) -> None:
+    """A rule of the branch's own would replace it, or on an old server the branch be told to be missing."""
+    hub.fake.old = old
     hub.given_rule(BranchProtection(required_approvals=6), pattern="ma*")
+    with pytest.raises(ConflictError):
+        hub.provider.protection(REPO, "main")
 
     with pytest.raises(ConflictError) as caught:
         hub.provider.protect_branch(REPO, "main")

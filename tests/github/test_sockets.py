@@ -70,7 +70,7 @@ def test_a_proxy_is_taken_from_the_environment(wire: Hub, monkeypatch: pytest.Mo
     ):
         provider.get_repo(REPO)
 
-    assert wire.sent[0].headers["host"] == "ghe.example.com:80"
+    assert wire.sent[0].headers["host"] == "ghe.example.com"
 
 
 @pytest.mark.parametrize("branch", ["a/b", "x#1", "100%", "%2e%2e", "é", "a&b=c", "a+b", "a;b", "a@b"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from gitprovider import (
     NotMergeableReason,
     Outcome,
     PermissionDeniedError,
+    ProviderUnavailableError,
     PutFile,
     RepoMovedError,
     UnexpectedResponseError,
@@ -130,6 +132,44 @@ def test_a_4xx_that_the_application_did_not_write_is_no_verdict(
     assert found.verdict is (Verdict.APPLIED if when == "after" else Verdict.NOT_APPLIED)
 
 
+ELSEWHERE = [
+    {"Location": "https://sso.example/login?return_to=x"},
+    {"Location": "http://api.github.com/repos/acme/widgets"},
+    {"Location": "/login"},
+    {"Location": ""},
+]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("headers", ELSEWHERE)
+@pytest.mark.parametrize("status", [300, 301, 302, 303, 304, 307, 308])
+def test_a_redirect_that_the_application_did_not_write_is_no_verdict(
+    hub: Hub, status: int, headers: dict[str, str], when: Any
+) -> None:
+    """A portal's redirect would be taken for GitHub's, and the caller told that nothing changed."""
+    hub.given_fault(
+        Fault(kind="status", status=status, method="POST", endpoint="git/refs$", headers=headers, body=b"", when=when)
+    )
+    provider = hub.connect(settle=0.0)
+
+    with pytest.raises((RepoMovedError, UnexpectedResponseError)) as caught:
+        provider.create_branch(REPO, "new", source="main")
+
+    assert caught.value.outcome is Outcome.UNKNOWN
+    assert isinstance(caught.value, RepoMovedError) is (status not in (300, 304))
+    assert resolve(provider, caught.value).verdict is (Verdict.APPLIED if when == "after" else Verdict.NOT_APPLIED)
+
+
+def test_a_refusal_with_an_error_alone_is_github_s_if_github_sent_it(hub: Hub) -> None:
+    """A lack of rights would be told as a wrong address."""
+    body = b'{"error": "Must have admin rights to Repository."}'
+    media = {"X-GitHub-Media-Type": "github.v3; format=json"}
+    hub.given_fault(Fault(kind="status", status=403, method="POST", headers=media, body=body))
+    with pytest.raises(PermissionDeniedError) as caught:
+        CALLS["create_branch"](hub.provider)
+    assert caught.value.outcome is Outcome.NOT_APPLIED
+
+
 @pytest.mark.parametrize("body", FOREIGN.values(), ids=FOREIGN)
 @pytest.mark.parametrize("status", [404, 410])
 def test_no_foreign_404_proves_that_a_repository_is_absent(hub: Hub, status: int, body: bytes) -> None:
@@ -170,6 +210,31 @@ def test_a_404_to_a_write_after_a_read_is_a_lack_of_permission(
     assert caught.value.outcome is Outcome.NOT_APPLIED
     assert "workflow" in str(caught.value.hint)
     assert "read:user" in str(caught.value.hint)
+
+
+UNREAD: dict[str, Callable[[Hub], object]] = {
+    "create_branch": lambda hub: hub.provider.create_branch(REPO, "new", source=hub.forge.head(REPO, "main")),
+    "open_pull_request": lambda hub: CALLS["open_pull_request"](hub.provider),
+    "merge_pull_request": lambda hub: hub.provider.merge_pull_request(
+        REPO, 1, expected_head=hub.forge.head(REPO, "feature")
+    ),
+}
+
+
+@pytest.mark.parametrize("operation", UNREAD)
+def test_a_404_to_a_write_without_a_read_is_decided_by_a_read(given: Hub, operation: str) -> None:
+    """A read-only token would be told that the repository is missing, and a missing one that the token is too weak."""
+    method, endpoint = EFFECTS[operation]
+    given.given_fault(
+        Fault(kind="status", status=404, method=method, endpoint=endpoint, body=own("Not Found"), times=2)
+    )
+    with pytest.raises(PermissionDeniedError) as caught:
+        UNREAD[operation](given)
+    assert (caught.value.outcome, len(given.host.request_log.mutations())) == (Outcome.NOT_APPLIED, 1)
+
+    given.given_fault(Fault(kind="status", status=404, method="GET", body=own("Not Found")))
+    with pytest.raises(NotFoundError):
+        UNREAD[operation](given)
 
 
 @pytest.mark.parametrize("body", [own("Not Found"), *FOREIGN.values()])
@@ -347,6 +412,75 @@ def test_what_a_scanner_refuses_is_no_wrong_argument(hub: Hub, status: int, mess
 
     assert "bypass" in str(caught.value.hint)
     assert "another" not in str(caught.value.hint)
+
+
+WORDS = [
+    "JIRA key missing in the commit message",
+    "custom hook says no",
+    "[POLICY] commits by bots need a ticket",
+    "Kein Ticket im Text",
+    "Author email domain is not one of ours",
+]
+
+
+@pytest.mark.parametrize("words", WORDS)
+@pytest.mark.parametrize("operation", ["create_branch", "commit_files"])
+def test_what_a_hook_says_in_its_own_words_is_no_wrong_argument(hub: Hub, operation: str, words: str) -> None:
+    """The caller would look for a mistake in arguments that are right."""
+    method, endpoint = EFFECTS[operation]
+    hub.given_fault(Fault(kind="status", status=422, method=method, endpoint=endpoint, body=own(words)))
+
+    with pytest.raises(PermissionDeniedError, match=re.escape(words)) as caught:
+        CALLS[operation](hub.provider)
+
+    assert caught.value.outcome is Outcome.NOT_APPLIED
+    assert "own words" in str(caught.value.hint)
+
+
+DENIALS = [
+    (402, "Payment required", ""),
+    (403, "The `acme` enterprise has an IP allow list enabled, and 10.0.0.1 is not permitted", "address"),
+    (403, "Resource protected by organization SAML enforcement. You must grant access.", "single sign-on"),
+    (403, "Repository was archived so is read-only.", "unarchive"),
+    (403, "Sorry. Your account was suspended.", ""),
+    (422, "Your account is locked due to a billing issue", "own words"),
+    (451, "Repository unavailable due to DMCA takedown.", ""),
+    (422, "Repository rule violations found\n\nCommits must have verified signatures.\n", ""),
+    (409, "Repository rule violations found\n\nCommits must have verified signatures.\n", ""),
+    (
+        422,
+        "refusing to allow an OAuth App to update workflow `.github/workflows/x.yml` without `workflow` scope",
+        "workflow",
+    ),
+    (403, "refusing to allow a GitHub App to update workflow `a` without `workflows` permission", "workflow"),
+    (422, "Push cannot contain secrets", "bypass"),
+]
+
+
+@pytest.mark.parametrize(("status", "words", "hint"), DENIALS)
+@pytest.mark.parametrize("endpoint", ["git/trees$", "git/commits$", "git/refs"])
+def test_what_rights_plans_and_rules_refuse_is_denied_at_every_step(
+    hub: Hub, endpoint: str, status: int, words: str, hint: str
+) -> None:
+    """The caller would be told of a wrong argument, or to try again."""
+    method = "PATCH" if endpoint == "git/refs" else "POST"
+    hub.given_fault(Fault(kind="status", status=status, method=method, endpoint=endpoint, body=own(words)))
+
+    with pytest.raises(PermissionDeniedError) as caught:
+        CALLS["commit_files"](hub.provider)
+
+    assert (caught.value.outcome, caught.value.retryable) == (Outcome.NOT_APPLIED, False)
+    assert hint in str(caught.value.hint)
+
+
+def test_a_commit_that_is_not_visible_yet_may_be_tried_again(hub: Hub) -> None:
+    """The commit was made by this call: its absence is a lag of the host's."""
+    hub.given_fault(Fault(kind="status", status=422, method="PATCH", body=own("Object does not exist")))
+
+    with pytest.raises(ProviderUnavailableError) as caught:
+        CALLS["commit_files"](hub.provider)
+
+    assert caught.value.retryable
 
 
 @pytest.mark.parametrize(

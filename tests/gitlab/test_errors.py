@@ -75,7 +75,7 @@ EXAMPLES: list[tuple[str, str, int, Any, Meaning, Outcome]] = [
         RepoMovedError,
         Outcome.NOT_APPLIED,
     ),
-    ("gl-moved-read", ANY, 301, said("moved permanently to …"), RepoMovedError, Outcome.NOT_APPLIED),
+    ("gl-moved-read", ANY, 301, said("moved permanently to …"), RepoMovedError, Outcome.UNKNOWN),
     ("gl-request-timeout", ANY, 408, "<html>", ProviderUnavailableError, Outcome.UNKNOWN),
     (
         "gl-limit-application",

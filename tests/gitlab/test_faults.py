@@ -96,7 +96,7 @@ FAULTS = {
     "html": Case({"kind": "html", "status": 200}, False, UnexpectedResponseError, Outcome.UNKNOWN),
     "shape": Case({"kind": "shape", "status": 200}, False, UnexpectedResponseError, Outcome.UNKNOWN),
     "empty": Case({"kind": "status", "status": 200, "body": b""}, False, UnexpectedResponseError, Outcome.UNKNOWN),
-    "redirect": Case({"kind": "redirect"}, False, RepoMovedError, Outcome.NOT_APPLIED),
+    "redirect": Case({"kind": "redirect"}, False, RepoMovedError, Outcome.UNKNOWN),
     "429": Case(
         {"kind": "status", "status": 429, "headers": {"Retry-After": "3"}}, True, RateLimitedError, Outcome.NOT_APPLIED
     ),

@@ -22,13 +22,13 @@ PUBLIC = [
     "AlreadyExistsError", "AuthenticationError", "Author", "BootstrapReport", "Branch", "BranchProtection",
     "Commit", "ConflictError", "DeleteFile", "Ensured", "FileChange", "GitProviderContract",
     "GitProviderError", "HeadMovedError", "HostState", "InspectableProvider", "Intent", "InvalidRequestError",
-    "MergeMethod", "MergeResult", "MoveFile", "NotFoundError", "NotMergeableError", "NotMergeableReason",
+    "Limits", "MergeMethod", "MergeResult", "MoveFile", "NotFoundError", "NotMergeableError", "NotMergeableReason",
     "Outcome", "PermissionDeniedError", "Provider", "ProviderUnavailableError", "PullRequest",
     "PullRequestState", "PutFile", "RateLimitedError", "Repo", "RepoMovedError", "RepoUrl", "Resolution",
     "RetryCancelledError", "RetryOptions", "Step", "TreeEntry", "UnexpectedResponseError",
     "UnsupportedOptionError", "Verdict", "Visibility", "bootstrap", "cancel_on", "connect", "connect_repo",
-    "ensure_branch", "ensure_change", "ensure_files", "ensure_merged", "ensure_protection", "ensure_pull_request",
-    "ensure_repo", "optional", "parse_repo_url", "resolve", "with_retry",
+    "deadline", "ensure_branch", "ensure_change", "ensure_files", "ensure_merged", "ensure_protection",
+    "ensure_pull_request", "ensure_repo", "optional", "parse_repo_url", "resolve", "with_retry",
 ]  # fmt: skip
 SDKS = {"github", "gitlab", "pygit2", "requests", "urllib3", "click", "rich", "pytest", "anyio"}
 SLOW = {"email", "ssl", "http", "sqlite3", "asyncio", "logging"}

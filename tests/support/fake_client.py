@@ -8,11 +8,17 @@ from gitprovider._remote.response import Request, Response
 
 
 class FakeClient:
-    """Sends nothing: it returns the pages that it was given. ``more`` is what the host says of each page."""
+    """Sends nothing: it returns the pages that it was given. ``more`` and ``sizes`` are what the host says of each."""
 
-    def __init__(self, pages: Sequence[Sequence[object]] = (), more: Sequence[bool | None] = ()) -> None:
+    def __init__(
+        self,
+        pages: Sequence[Sequence[object]] = (),
+        more: Sequence[bool | None] = (),
+        sizes: Sequence[tuple[str, int] | None] = (),
+    ) -> None:
         self.pages = pages
         self.more = more
+        self.sizes = sizes
         self.queries: list[Mapping[str, object] | None] = []
         self.closed = False
 
@@ -23,6 +29,9 @@ class FakeClient:
 
     def has_next(self, response: Response) -> bool | None:
         return self.more[len(self.queries) - 1]
+
+    def size(self, response: Response) -> tuple[str, int] | None:
+        return self.sizes[len(self.queries) - 1] if self.sizes else None
 
     def close(self) -> None:
         self.closed = True

@@ -46,6 +46,9 @@ FAULTS = {
     "timeout": Broken(kind="timeout"),
     "cut body": Broken(kind="cut"),
     "html": Broken(kind="html"),
+    # A gateway's word, which says nothing about what GitHub did.
+    "404 page": Broken(kind="status", status=404, body=b"<html>Not Found</html>"),
+    "404 gateway": Broken(kind="status", status=404, body=b'{"message": "no Route matched with those values"}'),
     "wrong shape": Broken(kind="shape"),
     "307": Broken(kind="redirect"),
 }

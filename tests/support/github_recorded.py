@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from gitprovider._remote.json_reader import JsonReader
-from gitprovider._remote.response import Response
-from gitprovider.errors import GitProviderError
-from gitprovider.github import convert, errors, protection
+from gitprovider.github import GitHubProvider, convert, endpoints, protection
 from gitprovider.models import PullRequest
-from tests.support.recordings import Converters
+from gitprovider.retry import RetryOptions
+from tests.support.recordings import Converters, each, one
+
+URL = "https://api.github.com"
+PREFIX = ""
+
+
+def provider() -> GitHubProvider:
+    """A provider of the host that was recorded."""
+    return GitHubProvider("token", base_url=URL, retry=RetryOptions(max_attempts=1))
 
 
 def _pull(fields: JsonReader) -> PullRequest:
@@ -18,59 +22,52 @@ def _pull(fields: JsonReader) -> PullRequest:
     return convert.pull_request(fields)
 
 
-def _one(converter: Callable[[JsonReader], Any]) -> Callable[[Response], Any]:
-    return lambda response: converter(JsonReader(response))
-
-
-def _each(converter: Callable[[JsonReader], Any]) -> Callable[[Response], Any]:
-    return lambda response: [converter(item) for item in JsonReader.each(response)]
-
+_REPO = one(convert.repo)
+_PULL = one(_pull)
+_SHA = one(convert.sha)
+_RULE = one(protection.demands)
 
 CONVERTERS: Converters = {
-    "get_repo": _one(convert.repo),
-    "edit_repo": _one(convert.repo),
-    "generate_repo": _one(convert.repo),
-    "create_org_repo": _one(convert.repo),
-    "create_user_repo": _one(convert.repo),
-    "get_user_login": _one(lambda fields: fields.str("login")),
-    "list_branches": _each(convert.branch),
-    "get_branch": _one(convert.head),
-    "get_ref": _one(convert.ref_sha),
-    "update_ref": _one(convert.ref_sha),
-    "create_blob": _one(convert.sha),
-    "create_tree": _one(convert.sha),
-    "get_tree": _one(convert.tree),
-    "create_git_commit": _one(lambda fields: convert.commit(fields, "main")),
-    "get_git_commit": _one(convert.commit),
-    "put_contents": _one(lambda fields: convert.commit(fields.object("commit"), "main")),
-    "create_pull": _one(_pull),
-    "edit_pull": _one(_pull),
-    "list_pulls": _each(convert.pull_request),
-    "merge_pull": _one(convert.merge_result),
-    "reviewers": _one(lambda fields: [user.str("login") for user in fields.objects("requested_reviewers")]),
-    "put_protection": _one(protection.demands),
-    "rulesets": lambda response: protection.from_rulesets(JsonReader.each(response)),
-    "delete_ref": lambda response: response.status == 204,
+    f"GET {endpoints.USER}": one(lambda fields: fields.str("login")),
+    f"POST {endpoints.USER_REPOS}": _REPO,
+    f"POST {endpoints.ORG_REPOS}": _REPO,
+    f"GET {endpoints.REPO}": _REPO,
+    f"GET {endpoints.REPO_BY_ID}": _REPO,
+    f"GET {endpoints.BRANCHES}": each(convert.branch),
+    f"GET {endpoints.BRANCH}": one(convert.head),
+    f"GET {endpoints.PROTECTION}": _RULE,
+    f"PUT {endpoints.PROTECTION}": _RULE,
+    f"POST {endpoints.SIGNATURES}": one(lambda fields: fields.bool("enabled")),
+    f"GET {endpoints.RULES}": lambda response: protection.from_rulesets(JsonReader.each(response)),
+    f"GET {endpoints.COMPARE}": one(lambda fields: fields.str("status")),
+    f"PUT {endpoints.CONTENTS}": one(
+        lambda fields: (
+            convert.commit(fields.object("commit"), "main"),
+            convert.sha(fields.object("commit").object("tree")),
+        )
+    ),
+    f"GET {endpoints.PULLS}": each(convert.pull_request),
+    f"POST {endpoints.PULLS}": _PULL,
+    f"GET {endpoints.PULL}": _PULL,
+    f"PUT {endpoints.MERGE}": one(lambda fields: (fields.bool("merged"), convert.merge_result(fields))),
+    f"POST {endpoints.REVIEWERS}": one(
+        lambda fields: [user.str("login") for user in fields.objects("requested_reviewers")]
+    ),
+    f"POST {endpoints.LABELS}": each(lambda label: label.str("name")),
+    f"GET {endpoints.REF}": one(convert.ref_sha),
+    f"POST {endpoints.REFS}": one(convert.new_branch),
+    f"PATCH {endpoints.OLD_REF}": one(convert.ref_sha),
+    f"DELETE {endpoints.OLD_REF}": lambda response: response.status == 204,
+    f"POST {endpoints.BLOBS}": _SHA,
+    f"POST {endpoints.TREES}": _SHA,
+    f"GET {endpoints.TREE}": one(convert.tree),
+    f"POST {endpoints.COMMITS}": one(lambda fields: convert.commit(fields, "main")),
+    f"GET {endpoints.COMMIT}": one(lambda fields: (convert.commit(fields), convert.sha(fields.object("tree")))),
+    f"GET {endpoints.INSTALLATION_OF_ORG}": one(lambda fields: fields.int("id")),
+    f"GET {endpoints.INSTALLATION_OF_USER}": one(lambda fields: fields.int("id")),
+    f"POST {endpoints.ACCESS_TOKENS}": one(lambda fields: len(fields.str("token")) > 0),
+    # The provider does not send these. Their bodies are those of endpoints above.
+    f"PATCH {endpoints.REPO}": _REPO,
+    f"POST {endpoints.REPO}/generate": _REPO,
+    f"PATCH {endpoints.PULL}": _PULL,
 }
-ENDPOINTS = {
-    "create_org_repo": errors.ORG_REPOS,
-    "create_user_repo": errors.USER_REPOS,
-    "get_ref": errors.GET_REF,
-    "create_ref": errors.CREATE_REF,
-    "update_ref": errors.MOVE_REF,
-    "delete_ref": errors.DELETE_REF,
-    "create_tree": errors.TREES,
-    "create_git_commit": errors.COMMITS,
-    "get_git_commit": errors.GET_COMMIT,
-    "put_contents": errors.CONTENTS,
-    "create_pull": errors.PULLS,
-    "reviewers": errors.REVIEWERS,
-    "merge_pull": errors.MERGE,
-    "get_protection": errors.GET_PROTECTION,
-    "put_protection": errors.PROTECT,
-}
-
-
-def meaning(response: Response) -> GitProviderError:
-    """What a refusal means."""
-    return errors.refusal(response)

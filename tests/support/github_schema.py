@@ -50,6 +50,7 @@ SCHEMAS: dict[tuple[str, str], Schema] = {
         "ReposOwnerRepoBranchesBranchProtectionPutBody", "ProtectedBranch"
     ),
     ("DELETE", f"{_R}/branches/{{branch/}}/protection"): Schema("", ""),
+    ("POST", f"{_R}/branches/{{branch/}}/protection/required_signatures"): Schema("", "ProtectedBranchAdminEnforced"),
     ("GET", f"{_R}/rules/branches/{{branch/}}"): Schema(
         "",
         "[RepositoryRuleDetailedOneof0 | RepositoryRuleDetailedOneof2 | RepositoryRuleDetailedOneof6"

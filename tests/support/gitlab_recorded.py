@@ -1,62 +1,58 @@
-"""What becomes of GitLab's recorded responses, by the key of their endpoint; used by tests.support.recordings."""
+"""How recorded exchanges with GitLab are read: see ``tests/support/recordings.py``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
-from gitprovider._remote.json_reader import JsonReader
 from gitprovider._remote.response import Response
-from gitprovider.errors import GitProviderError
-from gitprovider.gitlab import convert, endpoints, errors
+from gitprovider.gitlab import GitLabProvider, convert, endpoints, protection
+from gitprovider.retry import RetryOptions
+from tests.support.recordings import Converters, each, one
 
-ENDPOINTS: Mapping[str, str] = {
-    "get_project": f"GET {endpoints.PROJECT}",
-    "create_project": f"POST {endpoints.PROJECTS}",
-    "get_branch": f"GET {endpoints.BRANCH}",
-    "list_branches": f"GET {endpoints.BRANCHES}",
-    "create_branch": f"POST {endpoints.BRANCHES}",
-    "get_commit": f"GET {endpoints.COMMIT}",
-    "create_commit": f"POST {endpoints.COMMITS}",
-    "get_mr": f"GET {endpoints.MERGE_REQUEST}",
-    "list_mrs": f"GET {endpoints.MERGE_REQUESTS}",
-    "create_mr": f"POST {endpoints.MERGE_REQUESTS}",
-    "merge_mr": f"PUT {endpoints.MERGE}",
-}
+URL = "https://gitlab.com"
+PREFIX = "/api/v4"
+
+
+def provider() -> GitLabProvider:
+    """A provider of the host that was recorded."""
+    return GitLabProvider(URL, private_token="token", retry=RetryOptions(max_attempts=1))
+
+
+_REPO = one(convert.repo)
+_PULL = one(convert.pull_request)
+_RULE = one(protection.rule)
 
 
 def _project(response: Response) -> Any:
     # A read without a token shows less of a project. A provider always sends its token.
     if isinstance(response.data, dict) and "visibility" not in response.data:
         return "a project as shown to nobody"
-    return _repo(response)
+    return _REPO(response)
 
 
-def _repo(response: Response) -> Any:
-    return convert.repo(JsonReader(response))
-
-
-def _pull_request(response: Response) -> Any:
-    return convert.pull_request(JsonReader(response))
-
-
-CONVERTERS: Mapping[str, Callable[[Response], Any]] = {
-    "get_project": _project,
-    "create_project": _repo,
-    "fork_project": _repo,
-    "get_branch": lambda response: convert.branch(JsonReader(response)),
-    "list_branches": lambda response: [convert.branch(item) for item in JsonReader.each(response)],
-    "get_commit": lambda response: convert.commit(JsonReader(response)),
-    "get_mr": _pull_request,
-    "create_mr": _pull_request,
-    "edit_mr": _pull_request,
-    "merge_mr": _pull_request,
-    "list_mrs": lambda response: [convert.pull_request(item) for item in JsonReader.each(response)],
-    "list_users": lambda response: {item.str("username"): item.int("id") for item in JsonReader.each(response)},
-    "list_tree": lambda response: {item.str("path"): item.str("mode") for item in JsonReader.each(response)},
+CONVERTERS: Converters = {
+    f"POST {endpoints.PROJECTS}": _REPO,
+    f"GET {endpoints.PROJECT}": _project,
+    f"GET {endpoints.BRANCHES}": each(convert.branch),
+    f"POST {endpoints.BRANCHES}": one(convert.branch),
+    f"GET {endpoints.BRANCH}": one(convert.branch),
+    f"DELETE {endpoints.BRANCH}": lambda response: response.status == 204,
+    f"POST {endpoints.COMMITS}": one(convert.commit),
+    f"GET {endpoints.COMMIT}": one(convert.commit),
+    f"GET {endpoints.COMPARE}": one(lambda fields: len(fields.objects("commits"))),
+    f"GET {endpoints.TREE}": each(lambda item: (item.str("path"), item.str("id"), item.str("mode"), item.str("type"))),
+    f"GET {endpoints.RULES}": each(protection.rule),
+    f"POST {endpoints.RULES}": _RULE,
+    f"PATCH {endpoints.RULE}": _RULE,
+    f"DELETE {endpoints.RULE}": lambda response: response.status == 204,
+    f"GET {endpoints.MERGE_REQUESTS}": each(convert.pull_request),
+    f"POST {endpoints.MERGE_REQUESTS}": _PULL,
+    f"GET {endpoints.MERGE_REQUEST}": _PULL,
+    f"PUT {endpoints.MERGE}": _PULL,
+    f"GET {endpoints.NAMESPACE}": one(lambda fields: (fields.str("full_path"), fields.int("id"))),
+    f"GET {endpoints.USERS}": each(lambda user: (user.str("username"), user.int("id"))),
+    f"POST {endpoints.GRAPHQL}": convert.graphql,
+    # The provider does not send these. Their bodies are those of endpoints above.
+    f"POST {endpoints.PROJECT}/fork": _REPO,
+    f"PUT {endpoints.MERGE_REQUEST}": _PULL,
 }
-
-
-def meaning(response: Response) -> GitProviderError:
-    """What a response that is not 2xx means."""
-    return errors.refusal(response)

@@ -436,7 +436,10 @@ def github_rig(
 ) -> Iterator[GitHubRig]:
     """GitHubProvider on its fake, mounted on ``responses``."""
     rig = GitHubRig(root, **knobs)
-    with mounted(rig.host, rig.fake.base), kind(rig.fake.token, retry=retry) as rig.provider:
+    with (
+        mounted(rig.host, rig.fake.base),
+        kind(rig.fake.token, base_url=rig.fake.base, retry=retry) as rig.provider,
+    ):
         yield rig
 
 

@@ -190,6 +190,43 @@ class Bodies:
             "site_admin": False,
         }
 
+    def team(self, slug: str) -> Body:
+        """A team inside other bodies."""
+        url = f"{self.api}/teams/{account_id(slug)}"
+        return {
+            "id": account_id(slug),
+            "node_id": node_id("T", slug),
+            "name": slug,
+            "slug": slug,
+            "description": None,
+            "privacy": "closed",
+            "notification_setting": "notifications_enabled",
+            "permission": "push",
+            "url": url,
+            "html_url": f"{self.web}/orgs/acme/teams/{slug}",
+            "members_url": f"{url}/members{{/member}}",
+            "repositories_url": f"{url}/repos",
+            "type": "organization",
+            "parent": None,
+        }
+
+    def app(self, slug: str) -> Body:
+        """An App inside other bodies."""
+        return {
+            "id": account_id(slug),
+            "slug": slug,
+            "node_id": node_id("A", slug),
+            "owner": self.account(slug),
+            "name": slug,
+            "description": "",
+            "external_url": f"{self.web}/apps/{slug}",
+            "html_url": f"{self.web}/apps/{slug}",
+            "created_at": "2020-01-01T00:00:00Z",
+            "updated_at": "2020-01-01T00:00:00Z",
+            "permissions": {"contents": "write"},
+            "events": [],
+        }
+
     def user(self, login: str, since: datetime) -> Body:
         """A user, as everybody sees it."""
         return {

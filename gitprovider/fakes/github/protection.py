@@ -6,15 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from gitprovider.fakes.github.bodies import Body, is_private, setting
+from gitprovider.fakes.github.bodies import Bodies, Body, is_private, setting
 from gitprovider.fakes.github.call import Call
 from gitprovider.fakes.github.responses import Refusal, not_supplied, reply, typed
 from gitprovider.fakes.http import Response
 from gitprovider.local.database import Rule
+from gitprovider.local.protection import matches
 from gitprovider.models import BranchProtection
 
-# The key of the complete request in a rule's settings.
+# The keys of a rule's settings: the complete request, and whether commits must be signed, which no request can set.
 _KEY = "github"
+_SIGNATURES = "signatures"
 _REQUIRED = ("required_status_checks", "enforce_admins", "required_pull_request_reviews", "restrictions")
 _FLAGS = (
     "required_linear_history",
@@ -156,16 +158,16 @@ def kept_by(rule: Rule) -> dict[str, Any]:
     }
 
 
-def _body(kept: Request, url: str, account: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
+def _body(rule: Rule, url: str, bodies: Bodies) -> dict[str, Any]:
     """GitHub's body: features that are off are absent, and each flag is ``{"enabled": …}``.
 
     Args:
         url: of the branch's protection.
-        account: builds the body of a user.
     """
+    kept = kept_by(rule)
     shown: dict[str, Any] = {
         "url": url,
-        "required_signatures": {"url": f"{url}/required_signatures", "enabled": False},
+        "required_signatures": _signatures(rule, url),
         "enforce_admins": {"url": f"{url}/enforce_admins", "enabled": kept["enforce_admins"]},
         **{name: {"enabled": kept[name]} for name in _FLAGS},
     }
@@ -178,33 +180,45 @@ def _body(kept: Request, url: str, account: Callable[[str], dict[str, Any]]) -> 
         body = {"url": at, **reviews}
         if "dismissal_restrictions" in reviews:
             at = f"{url}/dismissal_restrictions"
-            body["dismissal_restrictions"] = _shown(reviews["dismissal_restrictions"], at, account, urls=True)
+            body["dismissal_restrictions"] = _shown(reviews["dismissal_restrictions"], at, bodies, urls=True)
         if "bypass_pull_request_allowances" in reviews:
             body["bypass_pull_request_allowances"] = _shown(
-                reviews["bypass_pull_request_allowances"], at, account, urls=False
+                reviews["bypass_pull_request_allowances"], at, bodies, urls=False
             )
         shown["required_pull_request_reviews"] = body
     if kept["restrictions"] is not None:
-        shown["restrictions"] = _shown(kept["restrictions"], f"{url}/restrictions", account, urls=True)
+        shown["restrictions"] = _shown(kept["restrictions"], f"{url}/restrictions", bodies, urls=True)
     return shown
 
 
-def _shown(named: Request, url: str, account: Callable[[str], dict[str, Any]], *, urls: bool) -> dict[str, Any]:
+def _signatures(rule: Rule, url: str) -> dict[str, Any]:
+    return {"url": f"{url}/required_signatures", "enabled": bool(rule.settings.get(_SIGNATURES))}
+
+
+def _shown(named: Request, url: str, bodies: Bodies, *, urls: bool) -> dict[str, Any]:
     links = {"url": url, **{f"{kind}_url": f"{url}/{kind}" for kind in ("users", "teams")}} if urls else {}
     if urls and url.endswith("/restrictions"):
         links["apps_url"] = f"{url}/apps"
-    # Teams and apps are stored by their slugs. The fake server has none to show.
-    return {**links, "users": [account(login) for login in named["users"]], "teams": [], "apps": []}
+    return {
+        **links,
+        "users": [bodies.account(login) for login in named["users"]],
+        "teams": [bodies.team(slug) for slug in named["teams"]],
+        "apps": [bodies.app(slug) for slug in named["apps"]],
+    }
 
 
 # Endpoints
 
 
 def get_protection(call: Call, branch: str) -> Response:
-    """The protection of a branch. GitHub does not show a wildcard's rule here."""
+    """The protection of a branch."""
     _check_protection_access(call)
     call.forge.head(call.path, branch)
-    if (rule := _exact_rule(call, branch)) is None:
+    rule = _exact_rule(call, branch)
+    if rule is None and call.state.shows_wildcards:
+        covering = [rule for rule in call.forge.rules(call.path) if matches(rule.pattern, branch)]
+        rule = applying(covering) if covering else None
+    if rule is None:
         raise Refusal("gh-protection-none")
     return reply(_protection(call, branch, rule), "gh-protection")
 
@@ -222,8 +236,20 @@ def put_protection(call: Call, branch: str) -> Response:
     linear = kept["required_linear_history"]
     if linear and not (setting(call.record, "allow_squash_merge") or setting(call.record, "allow_rebase_merge")):
         raise Refusal("gh-protection-linear")
-    rule = call.forge.put_rule(call.path, branch, _modelled(kept), {_KEY: kept})
+    signed = current is not None and bool(current.settings.get(_SIGNATURES))
+    rule = call.forge.put_rule(call.path, branch, _modelled(kept), {_KEY: kept, _SIGNATURES: signed})
     return reply(_protection(call, branch, rule), "gh-protection-put", effect=kept != before)
+
+
+def require_signatures(call: Call, branch: str) -> Response:
+    """Require signed commits on a branch that has a rule of its own."""
+    _check_protection_access(call)
+    call.forge.head(call.path, branch)
+    if (rule := _exact_rule(call, branch)) is None:
+        raise Refusal("gh-protection-none")
+    effect = not rule.settings.get(_SIGNATURES)
+    rule = call.forge.put_rule(call.path, branch, rule.protection, {**rule.settings, _SIGNATURES: True})
+    return reply(_signatures(rule, _url(call, branch)), "gh-signatures", effect=effect)
 
 
 def delete_protection(call: Call, branch: str) -> Response:
@@ -238,8 +264,11 @@ def _exact_rule(call: Call, branch: str) -> Rule | None:
 
 
 def _protection(call: Call, branch: str, rule: Rule) -> Body:
-    url = f"{call.bodies.url(call.record)}/branches/{quote(branch)}/protection"
-    return _body(kept_by(rule), url, call.bodies.account)
+    return _body(rule, _url(call, branch), call.bodies)
+
+
+def _url(call: Call, branch: str) -> str:
+    return f"{call.bodies.url(call.record)}/branches/{quote(branch)}/protection"
 
 
 def _check_protection_access(call: Call) -> None:

@@ -142,6 +142,8 @@ def get_branch(call: Call, branch: str) -> Response:
 
 def list_branch_rules(call: Call, branch: str) -> Response:
     """The rulesets' rules for a branch."""
+    if call.state.old:
+        raise Refusal("gh-no-rulesets")
     url = f"{call.by_id}/rules/branches/{quote(branch)}"
     return page(rules_for(call.record, branch), "gh-branch-rules", call.request, url)
 

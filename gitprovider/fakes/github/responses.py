@@ -53,7 +53,7 @@ def _custom(field: str, text: str, message: str = "Validation Failed") -> ErrorT
 _NOT_FOUND = (
     "gh-not-found", "gh-repo-missing", "gh-repo-lag", "gh-no-such-org", "gh-ref-not-found", "gh-ref-lag",
     "gh-blob-missing", "gh-tree-missing", "gh-git-commit-missing", "gh-protection-no-admin",
-    "gh-pull-missing", "gh-installation-missing",
+    "gh-pull-missing", "gh-installation-missing", "gh-no-rulesets",
 )  # fmt: skip
 # Every refusal of the fake server, by the id of its recorded fact.
 REFUSALS: Mapping[str, ErrorText] = {

@@ -44,6 +44,12 @@ ROUTES = Routes(
     Route("GET", _PROTECTION, protection.get_protection, "branches/branch-protection#get-branch-protection"),
     Route("PUT", _PROTECTION, protection.put_protection, "branches/branch-protection#update-branch-protection"),
     Route("DELETE", _PROTECTION, protection.delete_protection, "branches/branch-protection#delete-branch-protection"),
+    Route(
+        "POST",
+        f"{_PROTECTION}/required_signatures",
+        protection.require_signatures,
+        "branches/branch-protection#create-commit-signature-protection",
+    ),
     Route("GET", _BRANCH, repositories.get_branch, "branches/branches#get-a-branch"),
     Route(
         "GET",

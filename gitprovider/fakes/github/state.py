@@ -58,6 +58,9 @@ class State:
         ref_lag: how many reads of a new ref get 404. A pull request from it is refused as often.
         mergeable_after: how many reads of a pull request, for each head and base, find ``mergeable`` null.
         tree_limit: how many entries a tree may have before it is truncated.
+        old: be a server of the oldest version that is supported, Enterprise Server 3.9, which has no rulesets.
+        shows_wildcards: show a wildcard's rule at the protection of a branch that it covers. GitHub does not document
+            whether it does.
         now: the clock for rate limits, tokens and Date.
     """
 
@@ -80,6 +83,8 @@ class State:
         ref_lag: int = 0,
         mergeable_after: int = 0,
         tree_limit: int = 100_000,
+        old: bool = False,
+        shows_wildcards: bool = False,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.forge = forge
@@ -98,6 +103,8 @@ class State:
         self.ref_lag = ref_lag
         self.mergeable_after = mergeable_after
         self.tree_limit = tree_limit
+        self.old = old
+        self.shows_wildcards = shows_wildcards
         self.now = now
         self.since = datetime(2020, 1, 1, tzinfo=UTC)
         self.stale_reads = StaleReads()
