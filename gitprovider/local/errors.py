@@ -65,7 +65,7 @@ def disk_error(exc: Exception, path: Path, **attributes: Any) -> GitProviderErro
         return ProviderUnavailableError(
             f"{path} cannot be written: {problem}",
             transient=False,
-            hint="free space on its disk, or have the quota raised; nothing has to be restored",
+            hint="free space on its disk, or have the quota raised",
             **attributes,
         )
     if code in _FORBIDDEN:

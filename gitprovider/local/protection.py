@@ -65,6 +65,7 @@ class Protection(Sessions):
 
         Raises:
             PermissionDeniedError: the protection forbids it, the ref is the forge's own, or the repository is archived.
+            InvalidRequestError: the contract does not allow the name of the branch.
         """
         with self._reading(path) as session:
             if session.repo.archived:
@@ -76,6 +77,7 @@ class Protection(Sessions):
                     session.git.git.odb.add_disk_alternate(quarantine)
                 branch = ref.removeprefix(HEADS)
                 if new.strip("0"):
+                    checks.check_branch("branch", branch)  # Git takes names that no operation could return
                     refuse_push(session, branch, old=old if old.strip("0") else None, new=new)
                 else:
                     refuse_deletion(session, branch)

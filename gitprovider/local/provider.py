@@ -44,9 +44,9 @@ from gitprovider.options import Host
 class LocalProvider(Provider):
     """The contract on a forge in a folder: no token, no network, no server.
 
-    Any number of processes may use one folder at the same time. No response can be late or lost, so an error's outcome
-    is UNKNOWN only where the disk failed while a change was being recorded. Nothing stays open between two calls, so a
-    closed provider can still be used.
+    The user who made a folder may use it in any number of processes at the same time, with Git beside them. No response
+    can be late or lost, so an error's outcome is UNKNOWN only where the disk failed while a change was being recorded.
+    Nothing stays open between two calls, so a closed provider can still be used.
 
     Args:
         root: the forge's folder. The first write makes it.

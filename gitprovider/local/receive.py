@@ -24,12 +24,11 @@ def main(lines: Iterable[str], environment: Mapping[str, str]) -> int:
             old, new, ref = line.rstrip("\n").split(" ", 2)
             forge.check_push(path, ref, old, new, quarantine=environment.get("GIT_QUARANTINE_PATH"))
     except GitProviderError as error:
-        print(f"gitprovider: {error.message}", file=sys.stderr)  # noqa: T201 - Git shows it to who pushes
-        if error.hint:
-            print(f"gitprovider: {error.hint}", file=sys.stderr)  # noqa: T201 - Git shows it to who pushes
+        # Git shows it to the person who pushes.
+        sys.stderr.write("".join(f"gitprovider: {text}\n" for text in (error.message, error.hint) if text))
         return 1
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.stdin, os.environ))
+    sys.exit(main(map(os.fsdecode, sys.stdin.buffer), os.environ))

@@ -200,21 +200,6 @@ def test_a_branch_that_moves_after_the_merge_stays(provider: LocalProvider) -> N
     assert "late" in provider.tree(REPO, provider.head(REPO, "topic"))
 
 
-def test_a_source_branch_that_others_target_stays(provider: LocalProvider) -> None:
-    """The forge would close the pull request that is stacked on it."""
-    number = _topic(provider)
-    provider.create_branch(REPO, "stacked", source="topic")
-    provider.commit_files(REPO, "stacked", [PutFile(path="s", content="s")], message="s")
-    stacked = provider.open_pull_request(REPO, source_branch="stacked", target_branch="topic", title="Stacked")
-
-    with pytest.raises(ConflictError, match=rf"\[{stacked.number}\]") as caught:
-        provider.merge_pull_request(REPO, number, delete_source_branch=True)
-
-    assert (caught.value.outcome, caught.value.failed_step) == (Outcome.PARTIAL, "delete source branch")
-    assert provider.get_pull_request(REPO, stacked.number).state is PullRequestState.OPEN
-    assert provider.get_pull_request(REPO, number).state is PullRequestState.MERGED
-
-
 def test_deleting_a_branch_that_is_gone(provider: LocalProvider) -> None:
     """Merged before and the branch deleted since: the state asked for is there."""
     number = _topic(provider)

@@ -31,7 +31,11 @@ def push(clone: Path, *arguments: str, home: Path | None = None) -> str:
     """What a push says where it is refused, or nothing."""
     environment = {**os.environ, "GIT_CONFIG_GLOBAL": str(home or os.devnull), "LC_ALL": "C"}
     done = subprocess.run(
-        ["git", "-C", str(clone), "push", "-q", "origin", *arguments], capture_output=True, text=True, env=environment
+        ["git", "-C", str(clone), "push", "-q", "origin", *arguments],
+        capture_output=True,
+        text=True,
+        errors="replace",
+        env=environment,
     )
     return done.stderr if done.returncode else ""
 
@@ -100,6 +104,13 @@ def _only(rules: dict[str, object]) -> BranchProtection:
 def test_the_refs_of_pull_requests_are_the_forges_own(clone: Path) -> None:
     """Whoever writes one says which commit was merged."""
     assert "the forge's own" in push(clone, "main:refs/pull/1/merge")
+
+
+@pytest.mark.parametrize("name", ["a\u2028b", "a\u0085b", "a\udce9b", "a" * 250])
+def test_a_name_that_no_operation_could_return_is_not_pushed(provider: LocalProvider, clone: Path, name: str) -> None:
+    """Git takes it, and every listing of the branches would fail from then on."""
+    assert "gitprovider: branch" in push(clone, f"main:refs/heads/{name}")
+    assert [branch.name for branch in provider.list_branches(REPO)] == ["main", "topic"]
 
 
 def test_nothing_is_pushed_to_an_archive(forge: Forge, clone: Path) -> None:
