@@ -19,6 +19,7 @@ from gitprovider._core.wildcards import matches
 from gitprovider._remote.errors import ErrorRule
 from gitprovider.checks import check_repo_path
 from gitprovider.errors import GitProviderError
+from gitprovider.gitlab.merges import _FAILURES
 from gitprovider.redact import HOST_TEXT, Redactor, _spellings, redact
 
 ROOT = Path(gitprovider.__file__).parent
@@ -28,6 +29,7 @@ MADE = {
     "redact.py: _spellings(secret)": _spellings("aZ0-+/<&\"'\\" * 3),
     "_remote/errors.py: self.text": "",  # each rule's own is found in the tables
     "_remote/errors.py: self.header[1]": "",
+    "gitlab/merges.py: words": "|".join(words for words, _ in _FAILURES),
     "gitlab/provider.py: f'{re.escape(urlsplit(self._url).path)}/api/v4/projects/(\\\\d+)'": r"/api/v4/projects/(\d+)",
     "_remote/failures.py: text": "",  # each argument of says() is found
     # A test writes these, or a template of this package.
@@ -63,10 +65,11 @@ def found() -> Iterator[Found]:
                 name = "search" if callee == "says" else callee[3:]
                 yield from _evaluated(where, node, name)
     for module in ("github", "gitlab"):
-        for rule in import_module(f"gitprovider.{module}.errors").RULES:
+        errors = import_module(f"gitprovider.{module}.errors")
+        for rule in (*errors.RULES, *errors.FOREIGN):
             assert isinstance(rule, ErrorRule)
-            for text in (rule.text, rule.header[1] if rule.header else ""):
-                yield f"{module}: {rule.fact}", text, re.IGNORECASE, "search"
+            yield f"{module}: {rule.fact}", rule.text, re.IGNORECASE, "search"
+            yield f"{module}: {rule.fact}", rule.header[1] if rule.header else "", 0, "match"
 
 
 def _evaluated(where: str, node: Any, name: str) -> Iterator[Found]:
