@@ -292,8 +292,10 @@ class GitHubClient:
 
     def size(self, response: Response) -> tuple[str, int] | None:
         """Return the number of pages, by the ``Link`` header of every page but the last."""
-        last = re.search(r'[?&]page=([0-9]{1,9})\b[^>]*>; rel="last"', response.headers.get("link", ""))
-        return None if last is None else ("pages", int(last[1]))
+        for link in response.headers.get("link", "").split(","):
+            if 'rel="last"' in link and (page := re.search(r"[?&]page=([0-9]{1,9})\b", link)):
+                return "pages", int(page[1])
+        return None
 
     def _raise(self, response: Response) -> NoReturn:
         # PyGithub's createException fails if the body is not an object or the message is not a string.
