@@ -199,7 +199,7 @@ def test_every_expression_of_the_package_is_linear() -> None:
     for where, pattern, flags, name in dict.fromkeys(found()):
         run = runner(re.compile(pattern, flags), name)
         for attack in sorted(attacks(pattern, flags)):
-            if not is_linear(run, attack) and not is_linear(run, attack):
+            if not any(is_linear(run, attack) for _ in range(5)):  # a busy machine may spoil a few
                 slow.append((where, pattern, attack))
     assert slow == []
 
