@@ -8,7 +8,7 @@ DEV := $(VENV)/.installed-dev
 # Container images set it. Each worker, and each program that a test starts, would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test soak mutants recordings live bench lint clean
+.PHONY: help demo test soak fleet mutants recordings live bench lint clean
 
 help: ## list the commands
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -35,6 +35,9 @@ test: $(DEV) ## run all tests, with the branches that they cover
 
 soak: $(DEV) ## run the long tests: thousands of random sequences with faults, and load
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m soak
+
+fleet: $(DEV) ## run two workers over Postgres and Redis, with lost answers and a killed worker
+	$(BIN)/python -m pytest -m fleet
 
 mutants: $(DEV) ## run random mutants of MODULE=… against its tests (TESTS=…, COUNT=20)
 	@$(BIN)/python -m tests.support.random_mutants '$(MODULE)' $(TESTS) --count $(or $(COUNT),20)

@@ -51,7 +51,8 @@ class State:
             where a request arrived. A base other than api.github.com has internal repositories.
         web: the root of the web pages.
         app: the GitHub App whose JSON web tokens are accepted, or None.
-        rate_limit: requests per hour and token.
+        rate_limit: requests per window and token.
+        rate_window: how long a window is. GitHub's is an hour.
         write_limit: requests per minute and token that are not reads, before the secondary limit refuses them; None
             for no such limit.
         lag: how many reads of a new repository get 404.
@@ -78,6 +79,7 @@ class State:
         web: str = "https://github.com",
         app: App | None = None,
         rate_limit: int = 15_000,
+        rate_window: timedelta = timedelta(hours=1),
         write_limit: int | None = None,
         lag: int = 0,
         ref_lag: int = 0,
@@ -98,6 +100,7 @@ class State:
         self.web = web.rstrip("/")
         self.app = app
         self.rate_limit = rate_limit
+        self.rate_window = rate_window
         self.write_limit = write_limit
         self.lag = lag
         self.ref_lag = ref_lag
@@ -151,7 +154,7 @@ class State:
     def count_request(self, token: str) -> int:
         """Count a request, and return how many the token has made in this hour."""
         with self._lock:
-            if self.now() - self.window >= timedelta(hours=1):
+            if self.now() - self.window >= self.rate_window:
                 self.window = self.now()
                 self._requests.clear()
             self._requests[token] = self._requests.get(token, 0) + 1
