@@ -327,7 +327,8 @@ def _unknown_when_old(document: str) -> list[QueryError]:
         found.append(QueryError("RefType isn't a defined input type (on $type)", "variableRequiresValidType"))
     found += [
         QueryError(f"Field '{name}' doesn't accept argument 'refType'", "argumentNotAccepted")
-        for name in re.findall(r"\b(\w{1,99})\([^)]{0,999}\brefType:", document)
+        for name, arguments in re.findall(r"\b(\w{1,99})\(([^()]*)\)", document)
+        if "refType:" in arguments
     ]
     return found
 
