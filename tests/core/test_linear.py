@@ -189,11 +189,11 @@ def is_linear(run: Callable[[str], object], attack: tuple[str, str, str]) -> boo
 def _looks_linear(run: Callable[[str], object], attack: tuple[str, str, str]) -> bool:
     prefix, pump, end = attack
     before = None
-    for length in (125, 250, 500, 1000, 2000, 4000):
+    for length in (125, 250, 500, 1000, 2000, 4000, 8000, 16_000):
         now = seconds(run, prefix + pump * (length // len(pump)) + end)
-        if before is not None and now > 0.002 and now / before > 3.2:
+        if before is not None and now > 0.01 and now / before > 3.2:
             return False
-        before = max(now, 0.0005)
+        before = max(now, 0.002)
     return True
 
 
