@@ -33,7 +33,7 @@ def throttle() -> gp.Throttle:
 
     from gitprovider.redis import RedisBudget
 
-    return RedisBudget(redis.Redis.from_url(url, socket_timeout=5), owner=os.environ["FLEET_OWNER"])
+    return RedisBudget(redis.Redis.from_url(url, socket_timeout=5), owner=os.environ.get("FLEET_OWNER", ""))
 
 
 def provider() -> gp.InspectableProvider:
@@ -95,6 +95,8 @@ def submit(manifest: Path) -> None:
 def work() -> None:
     while DBOS.list_workflows(status=["ENQUEUED", "PENDING"], limit=1, load_input=False, load_output=False):
         time.sleep(0.5)
+    if failed := DBOS.list_workflows(status=["ERROR", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"], load_output=False):
+        sys.exit("".join(f"failed: {one.workflow_id}\n" for one in failed) + "see README.md for how to resume them")
 
 
 if __name__ == "__main__":
