@@ -10,7 +10,7 @@ import os
 import sys
 import traceback
 import tracemalloc
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import chain, count, cycle
@@ -30,7 +30,7 @@ from gitprovider.github import GitHubProvider
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.local import Forge
 from gitprovider.retry import Limits
-from tests.support.hostile import Heard, HostileHost, hosting, response
+from tests.support.hostile import Heard, HostileHost, Ticking, hosting, response
 from tests.support.reachable import leaks
 
 TOKEN = "opaque-s3cret-0f-no-shape"
@@ -127,17 +127,6 @@ FINITE: dict[str, Callable[[], Iterable[bytes]]] = {
     "a wait of a year": lambda: [response(ECHO, "Retry-After: 31536000", status="429 x")],
     "a wait that is none": lambda: [response(ECHO, f"Retry-After: {'9' * 400}", "Date: x", status="503 x")],
 }  # fmt: skip
-
-
-class Ticking:
-    """A clock that moves by a second each time it is read."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        self.now += 1.0
-        return self.now
 
 
 def endless(head: str, *parts: bytes) -> Callable[[], Iterable[bytes]]:
@@ -256,6 +245,33 @@ def check(error: GitProviderError, events: list[Event], caplog: pytest.LogCaptur
     assert leaks(error, TOKEN) == []
 
 
+def meet(
+    sent: Mapping[str, Callable[[], Iterable[bytes]]],
+    kind: str,
+    call: str,
+    root: Path,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    latest: int,
+) -> None:
+    """Let one operation meet everything in ``sent``, at its first request or at a later one, before ``latest``."""
+    events: list[Event] = []
+    failed = 0
+    with world(kind, root / "forge", events) as (_, provider, told):
+        for number, (name, send) in enumerate(sent.items()):
+            events.clear()
+            told.update(after=number % latest, send=send, seen=0)
+            try:
+                CALLS[call](provider, number)
+            except GitProviderError as error:
+                check(error, events, caplog)
+                failed += 1
+            except Exception as error:
+                raise AssertionError(f"{name}, after {number % latest} requests: {error!r}") from error
+
+    assert failed > len(sent) / 4
+
+
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_whatever_is_sent_the_call_ends_in_an_error_that_gives_nothing_away(
@@ -263,21 +279,7 @@ def test_whatever_is_sent_the_call_ends_in_an_error_that_gives_nothing_away(
 ) -> None:
     """If this fails, a host crashes its client, forges its log or reads the token out of it."""
     caplog.set_level(logging.DEBUG, logger="gitprovider")
-    events: list[Event] = []
-    failed = 0
-    with world(kind, tmp_path / "forge", events) as (_, provider, told):
-        for number, (name, send) in enumerate(FINITE.items()):
-            events.clear()
-            told.update(after=number % 3, send=send, seen=0)  # the first request, or a later one
-            try:
-                CALLS[call](provider, number)
-            except GitProviderError as error:
-                check(error, events, caplog)
-                failed += 1
-            except Exception as error:
-                raise AssertionError(f"{name}, after {number % 3} requests: {error!r}") from error
-
-    assert failed > len(FINITE) / 4
+    meet(FINITE, kind, call, tmp_path, caplog, latest=3)
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -286,21 +288,7 @@ def test_what_never_ends_is_ended_by_a_limit(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str, call: str
 ) -> None:
     """If this fails, a host keeps a thread of a service, or its memory, for as long as it likes."""
-    events: list[Event] = []
-    failed = 0
-    with world(kind, tmp_path / "forge", events) as (_, provider, told):
-        for number, (name, send) in enumerate(ENDLESS.items()):
-            events.clear()
-            told.update(after=number % 2, send=send, seen=0)
-            try:
-                CALLS[call](provider, number)
-            except GitProviderError as error:
-                check(error, events, caplog)
-                failed += 1
-            except Exception as error:
-                raise AssertionError(f"{name}, after {number % 2} requests: {error!r}") from error
-
-    assert failed > len(ENDLESS) / 4
+    meet(ENDLESS, kind, call, tmp_path, caplog, latest=2)
 
 
 @pytest.mark.parametrize("call", ["list_branches", "create_branch"])

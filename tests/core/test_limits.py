@@ -11,6 +11,7 @@ import threading
 import tracemalloc
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,36 +33,53 @@ from gitprovider import (
     deadline,
 )
 from gitprovider._core.json import MAX_DEPTH, MAX_VALUES, JsonLimitError, parse
+from gitprovider.contract import InspectableProvider
 from gitprovider.fakes.http import FakeServer, Request, Response
 from gitprovider.fakes.mount import mount
+from gitprovider.github import GitHubProvider
+from gitprovider.gitlab import GitLabProvider
 from gitprovider.retry import PollDeadline, wait
+from tests.support.hostile import Heard, Script, Ticking, hosting, response
 from tests.support.hosts import fake_of, given_project, provider_of
-from tests.support.raw_host import REMOTE, connected, head, raw_host, whole
 
 REPO = "acme/widgets"
 SHA = "1" * 40
 MIB = 1024 * 1024
-kinds = pytest.mark.parametrize("kind", REMOTE)
+TOKEN = "t0ken-0123456789"
+kinds = pytest.mark.parametrize("kind", ["github", "gitlab"])
 
 
-class Ticking:
-    """A clock that moves by a second each time it is read."""
+@contextmanager
+def connected(
+    kind: str, url: str, limits: Limits | None = None, retry: RetryOptions | None = None
+) -> Iterator[InspectableProvider]:
+    """A provider of that kind for the host at ``url``. Its reads are tried once unless ``retry`` says otherwise."""
+    limits, retry = limits or Limits(), retry or RetryOptions(max_attempts=1)
+    if kind == "github":
+        with GitHubProvider(TOKEN, base_url=url, limits=limits, retry=retry) as github:
+            yield github
+    else:
+        with GitLabProvider(url, private_token=TOKEN, limits=limits, retry=retry) as gitlab:
+            yield gitlab
 
-    def __init__(self) -> None:
-        self.now = 0.0
 
-    def __call__(self) -> float:
-        self.now += 1.0
-        return self.now
+def head(*headers: str) -> bytes:
+    """The head of a response."""
+    return "\r\n".join(["HTTP/1.1 200 Any", "Content-Type: application/json", *headers, "", ""]).encode()
 
 
-def always(*parts: bytes) -> Callable[[str], Iterable[bytes]]:
+def whole(body: bytes, *headers: str, status: int = 200) -> bytes:
+    """A complete response."""
+    return response(body, *headers, status=f"{status} Any")
+
+
+def always(*parts: bytes) -> Script:
     return lambda request: parts
 
 
-def endless(start: bytes, *parts: bytes) -> Callable[[str], Iterable[bytes]]:
+def endless(start: bytes, *parts: bytes) -> Script:
     """``start``, then the parts again and again, for as long as the client reads."""
-    return lambda request: itertools.chain([start], itertools.cycle([b"".join(parts * 100)]))
+    return lambda request: itertools.chain([start] if start else [], itertools.cycle([b"".join(parts * 100)]))
 
 
 def failed(call: Callable[[], object]) -> GitProviderError:
@@ -96,8 +114,8 @@ BOMBS = {
 @pytest.mark.parametrize("coding", BOMBS)
 def test_a_bomb_is_not_decompressed_beyond_the_limit(kind: str, coding: str, status: int) -> None:
     """If this fails, a host fills the memory of a service with a few kB."""
-    response = whole(BOMBS[coding], f"Content-Encoding: {coding}", status=status)
-    with raw_host(always(response)) as host, connected(kind, host.url, Limits(max_body=MIB)) as provider:
+    sent = whole(BOMBS[coding], f"Content-Encoding: {coding}", status=status)
+    with hosting(always(sent)) as host, connected(kind, host.url, Limits(max_body=MIB)) as provider:
         tracemalloc.start()
         error = failed(lambda: provider.get_repo(REPO))
         peak = tracemalloc.get_traced_memory()[1]
@@ -107,7 +125,7 @@ def test_a_bomb_is_not_decompressed_beyond_the_limit(kind: str, coding: str, sta
     assert "limits.max_body" in error.message
     assert error.status == status
     assert peak < 16 * MIB
-    assert len(host.requests) == 1
+    assert len(host.heard) == 1
 
 
 @kinds
@@ -120,9 +138,9 @@ def test_a_bomb_is_not_decompressed_beyond_the_limit(kind: str, coding: str, sta
     ],
     ids=["until it closes", "with a length", "in chunks"],
 )
-def test_a_body_without_end_is_cut_at_the_limit(kind: str, body: Callable[[str], Iterable[bytes]]) -> None:
+def test_a_body_without_end_is_cut_at_the_limit(kind: str, body: Script) -> None:
     """If this fails, a host keeps a service reading until its memory is full."""
-    with raw_host(body) as host, connected(kind, host.url, Limits(max_body=MIB)) as provider:
+    with hosting(body) as host, connected(kind, host.url, Limits(max_body=MIB)) as provider:
         error = failed(lambda: provider.create_branch(REPO, "change", source=SHA))
         assert host.sent < 32 * MIB  # what the sockets' buffers took besides
 
@@ -130,7 +148,7 @@ def test_a_body_without_end_is_cut_at_the_limit(kind: str, body: Callable[[str],
     assert "limits.max_body" in error.message
     assert error.outcome is Outcome.UNKNOWN
     assert error.intent is not None
-    assert len(host.requests) == 1
+    assert len(host.heard) == 1
 
 
 @kinds
@@ -140,8 +158,8 @@ def test_a_body_without_end_is_cut_at_the_limit(kind: str, body: Callable[[str],
 def test_an_encoding_that_cannot_be_bounded_is_refused(kind: str, codings: list[str]) -> None:
     """If this fails, 1.7 kB that are compressed twice become gigabytes in one step."""
     body = gzip.compress(gzip.compress(b"0" * 64 * MIB))
-    response = whole(body, *[f"Content-Encoding: {coding}" for coding in codings])
-    with raw_host(always(response)) as host, connected(kind, host.url) as provider:
+    sent = whole(body, *[f"Content-Encoding: {coding}" for coding in codings])
+    with hosting(always(sent)) as host, connected(kind, host.url) as provider:
         error = failed(lambda: provider.get_repo(REPO))
 
     assert type(error) is UnexpectedResponseError
@@ -153,7 +171,7 @@ def test_an_encoding_that_cannot_be_bounded_is_refused(kind: str, codings: list[
 def test_the_limit_is_the_last_size_that_is_read(kind: str, extra: int) -> None:
     """If this fails, a body of exactly the limit is refused, or a larger one is read."""
     body = b'{"id": 1}'.ljust(1000)
-    with raw_host(always(whole(body))) as host, connected(kind, host.url, Limits(max_body=1000 - extra)) as provider:
+    with hosting(always(whole(body))) as host, connected(kind, host.url, Limits(max_body=1000 - extra)) as provider:
         error = failed(lambda: provider.get_repo(REPO))
 
     assert ("limits.max_body" in error.message) is bool(extra)
@@ -162,18 +180,18 @@ def test_the_limit_is_the_last_size_that_is_read(kind: str, extra: int) -> None:
 @kinds
 def test_what_is_cut_before_the_effect_step_is_not_applied(kind: str) -> None:
     """If this fails, a caller asks what became of a request that was never sent."""
-    with raw_host(endless(head(), b"0")) as host, connected(kind, host.url, Limits(max_body=MIB)) as provider:
+    with hosting(endless(head(), b"0")) as host, connected(kind, host.url, Limits(max_body=MIB)) as provider:
         error = failed(lambda: provider.create_repo(REPO))
 
     assert error.outcome is Outcome.NOT_APPLIED
     assert "limits.max_body" in error.message
-    assert [request.partition(" ")[0] for request in host.requests] == ["GET"]
+    assert [heard.method for heard in host.heard] == ["GET"]
 
 
 @kinds
 def test_a_connection_with_the_rest_of_a_body_is_not_used_again(kind: str) -> None:
     """If this fails, the rest of one response is read as the next one."""
-    with raw_host(always(whole(b"0" * 5000))) as host, connected(kind, host.url, Limits(max_body=1000)) as provider:
+    with hosting(always(whole(b"0" * 5000))) as host, connected(kind, host.url, Limits(max_body=1000)) as provider:
         errors = [failed(lambda: provider.get_repo(REPO)) for _ in range(3)]
 
     assert [error.status for error in errors] == [200, 200, 200]
@@ -211,8 +229,8 @@ def test_json_has_a_bounded_number_of_values(item: str) -> None:
 def test_deep_json_in_any_response_is_an_error_with_the_intent(kind: str, status: int, depth: int, shape: str) -> None:
     """If this fails, a RecursionError comes out of a mutation, and nobody knows whether it was applied."""
     for body in (nested(depth), nested(depth, '{"a":', "}")):
-        response = whole(shape.format(body).encode(), status=status)
-        with raw_host(always(response)) as host, connected(kind, host.url) as provider:
+        sent = whole(shape.format(body).encode(), status=status)
+        with hosting(always(sent)) as host, connected(kind, host.url) as provider:
             error = failed(lambda: provider.create_branch(REPO, "change", source=SHA))
 
         assert error.intent is not None
@@ -221,7 +239,7 @@ def test_deep_json_in_any_response_is_an_error_with_the_intent(kind: str, status
             assert error.outcome is Outcome.UNKNOWN
         assert repr(pickle.loads(pickle.dumps(error))) == repr(copy.copy(error))
         assert repr(error.__cause__)
-        assert len([request for request in host.requests if request.startswith("POST ")]) == 1
+        assert len([heard for heard in host.heard if heard.method == "POST"]) == 1
 
 
 # Time
@@ -242,13 +260,11 @@ def test_deep_json_in_any_response_is_an_error_with_the_intent(kind: str, status
     ids=["100", "100 with headers", "body", "chunks", "trailers", "empty gzip members", "a length"],
 )
 @pytest.mark.parametrize("how", ["limit", "block"])
-def test_a_response_without_end_is_cut_at_the_deadline(
-    kind: str, body: Callable[[str], Iterable[bytes]], how: str
-) -> None:
+def test_a_response_without_end_is_cut_at_the_deadline(kind: str, body: Script, how: str) -> None:
     """If this fails, a host that sends a little now and then keeps a call for as long as it likes."""
     clock = Ticking()
     limits = Limits(max_body=10**15, deadline=40.0 if how == "limit" else None, clock=clock)
-    with raw_host(body) as host, connected(kind, host.url, limits) as provider:
+    with hosting(body) as host, connected(kind, host.url, limits) as provider:
         if how == "limit":
             error = failed(lambda: provider.create_branch(REPO, "change", source=SHA))
         else:
@@ -259,7 +275,7 @@ def test_a_response_without_end_is_cut_at_the_deadline(
     assert ("limits.deadline of 40 seconds" if how == "limit" else "the deadline of 40 seconds") in error.message
     assert error.outcome is Outcome.UNKNOWN
     assert error.intent is not None
-    assert len(host.requests) == 1
+    assert len(host.heard) == 1
 
 
 @kinds
@@ -267,11 +283,11 @@ def test_a_silent_host_is_given_up_at_the_deadline(kind: str) -> None:
     """If this fails, a deadline shorter than the timeout is not kept while nothing comes."""
     stop = threading.Event()
 
-    def respond(request: str) -> Iterator[bytes]:
-        yield b""
+    def respond(heard: Heard) -> Iterable[bytes]:
         stop.wait(30)
+        return ()
 
-    with raw_host(respond) as host, connected(kind, host.url, Limits(deadline=0.2)) as provider:
+    with hosting(respond) as host, connected(kind, host.url, Limits(deadline=0.2)) as provider:
         error = failed(lambda: provider.get_repo(REPO))
         stop.set()
 
@@ -281,10 +297,10 @@ def test_a_silent_host_is_given_up_at_the_deadline(kind: str) -> None:
 @kinds
 def test_after_the_deadline_nothing_is_sent(kind: str) -> None:
     """If this fails, a call goes on sending after its time, or a caller thinks that it may have."""
-    with raw_host(always(whole(b"{}"))) as host, connected(kind, host.url) as provider, deadline(0):
+    with hosting(always(whole(b"{}"))) as host, connected(kind, host.url) as provider, deadline(0):
         error = failed(lambda: provider.create_branch(REPO, "change", source=SHA))
 
-    assert host.requests == []
+    assert host.heard == []
     assert type(error) is ProviderUnavailableError
     assert error.outcome is Outcome.NOT_APPLIED
     assert "the deadline" in error.message
@@ -297,13 +313,13 @@ def test_a_read_is_not_tried_again_beyond_the_deadline(kind: str) -> None:
     retry = RetryOptions(max_attempts=9, sleep=waits.append, random=lambda low, high: high, base_delay=4.0)
     now = 100.0
     with (
-        raw_host(always(whole(b"{}", status=503))) as host,
+        hosting(always(whole(b"{}", status=503))) as host,
         connected(kind, host.url, retry=retry) as provider,
         deadline(3, clock=lambda: now),
     ):
         error = failed(lambda: provider.get_repo(REPO))
 
-    assert (len(host.requests), waits) == (1, [])
+    assert (len(host.heard), waits) == (1, [])
     assert error.status == 503
 
 
@@ -360,7 +376,7 @@ def test_a_wrong_limit_is_refused_by_name(name: str, value: Any) -> None:
     assert caught.value.argument == name
 
 
-@pytest.mark.parametrize("kind", REMOTE)
+@kinds
 @pytest.mark.parametrize("seconds", [0.25, 15, 2.5])
 def test_a_timeout_may_be_a_part_of_a_second(kind: str, seconds: float) -> None:
     """If this fails, one host takes a timeout that the other refuses."""
@@ -377,11 +393,11 @@ def test_the_local_forge_refuses_limits() -> None:
 # Pages
 
 
-def paged(page: Callable[[int], list[dict[str, Any]]]) -> Callable[[str], Iterable[bytes]]:
+def paged(page: Callable[[int], list[dict[str, Any]]]) -> Script:
     """Every page says that another one follows."""
 
-    def respond(request: str) -> Iterable[bytes]:
-        number = int(parse_qs(urlsplit(request.split()[1]).query)["page"][0])
+    def respond(heard: Heard) -> Iterable[bytes]:
+        number = int(parse_qs(urlsplit(heard.target).query)["page"][0])
         link = f'Link: <http://any/?page={number + 1}>; rel="next"'
         return [whole(json.dumps(page(number)).encode(), link, f"X-Next-Page: {number + 1}")]
 
@@ -400,25 +416,25 @@ def branches(start: int) -> list[dict[str, Any]]:
 def test_pages_that_come_round_again_are_an_error(kind: str, period: int) -> None:
     """If this fails, a host whose pages alternate keeps a listing going for ever."""
     respond = paged(lambda number: branches(100 * (number % period)))
-    with raw_host(respond) as host, connected(kind, host.url) as provider:
+    with hosting(respond) as host, connected(kind, host.url) as provider:
         error = failed(lambda: provider.list_branches(REPO))
 
     assert type(error) is UnexpectedResponseError
     assert "would not end" in error.message
-    assert len(host.requests) == period + 1
+    assert len(host.heard) == period + 1
 
 
 @kinds
 def test_pages_without_end_are_cut_at_the_limit(kind: str) -> None:
     """If this fails, a host that makes up new pages fills the memory of a service."""
     respond = paged(lambda number: branches(100 * number))
-    with raw_host(respond) as host, connected(kind, host.url, Limits(max_pages=5)) as provider:
+    with hosting(respond) as host, connected(kind, host.url, Limits(max_pages=5)) as provider:
         error = failed(lambda: provider.list_branches(REPO))
 
     assert type(error) is UnexpectedResponseError
     assert "5 pages" in error.message
     assert "limits.max_pages" in (error.hint or "")
-    assert len(host.requests) == 5
+    assert len(host.heard) == 5
 
 
 # Headers that an SDK reads

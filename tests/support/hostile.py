@@ -44,6 +44,17 @@ def response(body: bytes = b"{}", *headers: str, status: str = "200 OK", kind: s
     return "\r\n".join(lines).encode("utf-8", "surrogateescape") + b"\r\n\r\n" + body
 
 
+class Ticking:
+    """A clock that moves by a second each time it is read."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 1.0
+        return self.now
+
+
 @dataclass
 class HostileHost:
     """The host.
@@ -52,6 +63,7 @@ class HostileHost:
         address, port: where it listens.
         script: what it sends.
         heard: every request so far.
+        sent: how many bytes the client's side took.
         connections: a thread for each connection; it ends when the client has closed its end.
     """
 
@@ -59,6 +71,7 @@ class HostileHost:
     port: int
     script: Script
     heard: list[Heard] = field(default_factory=list)
+    sent: int = 0
     connections: list[threading.Thread] = field(default_factory=list)
     _sockets: list[socket.socket] = field(default_factory=list)
 
@@ -95,6 +108,7 @@ class HostileHost:
                     if not piece:
                         return
                     client.sendall(piece)
+                    self.sent += len(piece)
 
 
 @contextmanager
