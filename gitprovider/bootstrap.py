@@ -22,6 +22,7 @@ from gitprovider.checks import (
     check_repo_path,
     check_seconds,
     check_text,
+    keep,
     refuse,
 )
 from gitprovider.contract import InspectableProvider, optional
@@ -148,7 +149,7 @@ class StepReport:
     attempts: int = 1
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "detail", readable(self.detail))
+        keep(self, detail=readable(self.detail))
 
     def to_json(self) -> dict[str, Any]:
         """Return the attributes as plain JSON values. The error is an object of its own attributes."""

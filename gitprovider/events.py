@@ -5,7 +5,8 @@ An event never contains a token, a body, a query or a file's content. If a hook 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -106,15 +107,20 @@ Hook = Callable[[Event], None]
 
 def emit(hook: Hook | None, event: Event) -> None:
     """Call ``hook`` with ``event``. An exception that it raises is logged and suppressed."""
-    if hook is None:
-        return
+    if hook is not None:
+        with logged("an event hook raised on %s; the operation continues", type(event).__name__):
+            hook(event)
+
+
+@contextmanager
+def logged(text: str, *arguments: object) -> Iterator[None]:
+    """Log and suppress an exception of the block, for code of others whose failure must not hide a result."""
     try:
-        hook(event)
+        yield
     except Exception:
         import logging  # not at the top: it is slow to import
 
-        log = logging.getLogger("gitprovider")
-        log.warning("an event hook raised on %s; the operation continues", type(event).__name__, exc_info=True)
+        logging.getLogger("gitprovider").warning(text, *arguments, exc_info=True)
 
 
 def log_events(logger: logging.Logger | None = None) -> Hook:

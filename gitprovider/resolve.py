@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from gitprovider._core.claims import IntentStore
 from gitprovider._core.edits import matches
 from gitprovider._core.json import plain
-from gitprovider.checks import check_bool, check_callable, check_seconds, guarded, refuse
+from gitprovider.checks import check_bool, check_callable, check_seconds, guarded, keep, refuse
 from gitprovider.contract import InspectableProvider, optional
 from gitprovider.errors import ConflictError, GitProviderError, NotFoundError, Outcome, RetryCancelledError
 from gitprovider.intent import Intent
@@ -65,7 +65,7 @@ class Resolution:
     look_again_at: datetime | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "detail", readable(self.detail))
+        keep(self, detail=readable(self.detail))
 
     def to_json(self) -> dict[str, Any]:
         """Return the four fields as plain JSON values."""

@@ -18,6 +18,7 @@ from typing import Protocol, runtime_checkable
 
 from gitprovider.checks import check_text, refuse
 from gitprovider.errors import ConflictError
+from gitprovider.events import logged
 from gitprovider.intent import Intent
 
 MAX_KEY = 500
@@ -61,9 +62,7 @@ class Claim:
     """
 
     def __init__(self, store: IntentStore, key: str) -> None:
-        if not isinstance(store, IntentStore):
-            refuse("store", f"must have put, get, done and unresolved; {type(store).__name__} does not")
-        self.store = store
+        self.store = check_store("store", store)
         self.key = check_key(key)
         self.ending = False
         self.version: int | None = None
@@ -122,17 +121,13 @@ class Claim:
         """End the mutation. ``lost`` is its intent if the result is not known or not complete; None if it is."""
         self.ending = True
         try:
-            if self._told and lost is None:
-                self.store.done(self.key)
-            elif self._told and lost is not None:
-                with contextlib.suppress(ConflictError):
-                    self.store.put(self.key, lost)
-        except Exception:
             # The call has its own result, and the intent stays: resolve finds out what became of it.
-            import logging  # not at the top: it is slow to import
-
-            log = logging.getLogger("gitprovider")
-            log.warning("the intent store could not be told the result of %r", self.key, exc_info=True)
+            with logged("the intent store could not be told the result of %r", self.key):
+                if self._told and lost is None:
+                    self.store.done(self.key)
+                elif self._told and lost is not None:
+                    with contextlib.suppress(ConflictError):
+                        self.store.put(self.key, lost)
         finally:
             self._asked = self._told = self.ending = False
             self._running.release()
@@ -179,6 +174,13 @@ def remembered(store: IntentStore, key: str) -> contextlib.AbstractContextManage
 def check_key(key: str) -> str:
     """Check a key: 1 to 500 characters, none of them a control character."""
     return check_text("key", key, empty=False, limit=MAX_KEY)
+
+
+def check_store(argument: str, store: IntentStore) -> IntentStore:
+    """Check that a store has the methods of one."""
+    if not isinstance(store, IntentStore):
+        refuse(argument, f"must have put, get, done and unresolved; {type(store).__name__} does not")
+    return store
 
 
 def unresolved_error(key: str, found: Intent) -> ConflictError:

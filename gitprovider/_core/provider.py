@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
 from gitprovider import checks
-from gitprovider._core.claims import IntentStore
+from gitprovider._core.claims import IntentStore, check_store
 from gitprovider._core.operation import BeforeEffect
 from gitprovider.contract import InspectableProvider, TreeEntry
 from gitprovider.models import (
@@ -234,9 +234,8 @@ class Provider(InspectableProvider):
         """Keep what is told of an effect before it is sent."""
         if before_effect is not None and not callable(before_effect):
             checks.refuse("before_effect", f"must be a function, not {type(before_effect).__name__}")
-        if intents is not None and not isinstance(intents, IntentStore):
-            checks.refuse("intents", f"must have put, get, done and unresolved; {type(intents).__name__} does not")
-        self._before_effect, self.intents = before_effect, intents
+        self._before_effect = before_effect
+        self.intents = None if intents is None else check_store("intents", intents)
 
     def _mutate(self, repo: str, asking: Callable[[], Mutation[_T]]) -> _T:
         """Create the mutation, check its options, begin the intent, and call the hook.

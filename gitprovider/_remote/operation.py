@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from gitprovider._core.operation import Operation, chain
 from gitprovider._remote.json_reader import JsonReader
 from gitprovider._remote.response import BodyError, Client, DeadlineError, Request, Response, StatusError
-from gitprovider._remote.throttle import UNSTATED_BLOCK, Sending, Throttle, read_answer
+from gitprovider._remote.throttle import UNSTATED_BLOCK, Sending, Throttle, limit_header, read_answer
 from gitprovider.errors import (
     AlreadyExistsError,
     GitProviderError,
@@ -21,7 +21,7 @@ from gitprovider.errors import (
     RateLimitedError,
     UnexpectedResponseError,
 )
-from gitprovider.events import RequestEvent, emit
+from gitprovider.events import RequestEvent, emit, logged
 from gitprovider.redact import Redactor
 from gitprovider.retry import Limits, RetryOptions, WaitBudget, earliest_deadline
 
@@ -139,8 +139,7 @@ class RemoteOperation(Operation, Generic[_C]):
         if limit is not None and limit.left <= 0:
             raise DeadlineError(limit.name, sent=False)
         request = Request(method=method, template=template, parts=parts, query=query, body=body)
-        if self._throttle is not None:
-            self._admit(self._throttle, self._sending(request))
+        sending = None if self._throttle is None else self._admit(self._throttle, request)
         self.requests += 1
         started = self.clock()
         response: Response | None = None
@@ -151,25 +150,23 @@ class RemoteOperation(Operation, Generic[_C]):
             return response
         except (StatusError, BodyError) as exc:
             response = exc.response
-            if self._throttle is not None and isinstance(refused := self.meaning(exc), RateLimitedError):
+            if sending is not None and isinstance(refused := self.meaning(exc), RateLimitedError):
                 limited = UNSTATED_BLOCK if refused.retry_after is None else refused.retry_after
             raise
         finally:
-            if self._throttle is not None:
-                self._learn(self._throttle, self._sending(request), response, limited)
+            if self._throttle is not None and sending is not None:
+                self._learn(self._throttle, sending, response, limited)
             if self.hook is not None:
                 emit(self.hook, self._request_event(request, response, self.clock() - started))
 
-    def _sending(self, request: Request) -> Sending:
-        return Sending(
+    def _admit(self, throttle: Throttle, request: Request) -> Sending:
+        """Wait until the throttle lets the request pass. Whatever it raises, nothing was sent."""
+        sending = Sending(
             host=self.host,
             resource=self.client.resource(request),
             mutation=request.method != "GET" and not request.template.endswith("/graphql"),
             wait=self._throttled,
         )
-
-    def _admit(self, throttle: Throttle, sending: Sending) -> None:
-        """Wait until the throttle lets the request pass. Whatever it raises, nothing was sent."""
         try:
             throttle.before(sending)
         except GitProviderError as error:
@@ -180,6 +177,7 @@ class RemoteOperation(Operation, Generic[_C]):
                 f"the throttle failed with {type(exc).__name__}, so nothing was sent",
                 hint="a throttle's `before` may raise RateLimitedError only",
             ) from exc
+        return sending
 
     def _throttled(self, seconds: float) -> None:
         """Wait for the throttle, within the operation's budget."""
@@ -195,13 +193,9 @@ class RemoteOperation(Operation, Generic[_C]):
     def _learn(self, throttle: Throttle, sending: Sending, response: Response | None, limited: float | None) -> None:
         headers, date = ({}, 0.0) if response is None else (response.headers, response.date.timestamp())
         status = response.status if response else None
-        try:
+        # The request was sent. A failure to count it must not hide its result.
+        with logged("a throttle raised in `after`; it is ignored"):
             throttle.after(read_answer(sending, status, headers, blocked_for=limited, date=date))
-        except Exception:
-            import logging  # not at the top: it is slow to import
-
-            # The request was sent. A failure to count it must not hide its result.
-            logging.getLogger("gitprovider").warning("a throttle raised in `after`; it is ignored", exc_info=True)
 
     def read(self, template: str, **given: Any) -> JsonReader:
         """Send a GET and return a reader for the JSON object in its response. ``given`` is as for :meth:`request`."""
@@ -285,7 +279,6 @@ class RemoteOperation(Operation, Generic[_C]):
 
     def _request_event(self, request: Request, response: Response | None, duration: float) -> RequestEvent:
         headers = response.headers if response else {}
-        left = headers.get("x-ratelimit-remaining") or headers.get("ratelimit-remaining")
         return RequestEvent(
             operation=self.name,
             provider=self.provider,
@@ -296,7 +289,7 @@ class RemoteOperation(Operation, Generic[_C]):
             status=response.status if response else None,
             attempt=self.attempt,
             duration=duration,
-            rate_limit_remaining=int(left) if left and left.isdecimal() and len(left) < 15 else None,
+            rate_limit_remaining=limit_header(headers, "remaining"),
             request_id=self._redact(response.request_id) if response and response.request_id else None,
         )
 

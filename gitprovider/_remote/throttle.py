@@ -84,21 +84,22 @@ def read_answer(
         blocked_for: as in :class:`Answered`.
         date: the time of the response by the host's clock, in seconds since the epoch.
     """
-
-    def number(name: str) -> int | None:
-        text = headers.get(f"x-ratelimit-{name}") or headers.get(f"ratelimit-{name}") or ""
-        return int(text) if text.isascii() and text.isdecimal() and len(text) < 15 else None
-
-    reset = number("reset")
+    reset = limit_header(headers, "reset")
     return Answered(
         host=request.host,
         resource=headers.get("x-ratelimit-resource") or request.resource,
         status=status,
-        limit=number("limit"),
-        remaining=number("remaining"),
+        limit=limit_header(headers, "limit"),
+        remaining=limit_header(headers, "remaining"),
         resets_in=None if reset is None else max(reset - date, 0.0),
         blocked_for=blocked_for,
     )
+
+
+def limit_header(headers: Mapping[str, str], name: str) -> int | None:
+    """Return the number in a rate-limit header of GitHub or GitLab, or None if there is no usable one."""
+    text = headers.get(f"x-ratelimit-{name}") or headers.get(f"ratelimit-{name}") or ""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 15 else None
 
 
 @dataclass(slots=True)
