@@ -24,7 +24,9 @@ def test_git_agrees_with_what_the_demo_said(run: Run, tmp_path: Path) -> None:
     subprocess.run(["git", "clone", "--quiet", place, tmp_path / "clone"], check=True)
     heads = {branch["name"]: branch["sha"] for branch in said["branches"]}
 
-    assert git("fsck", "--strict", "--no-dangling", "--no-progress", where=place) == ""
+    # A merge leaves the trees that it compared (adr/0020). Anything else that is unreachable was lost.
+    found = git("fsck", "--strict", "--no-progress", where=place).splitlines()
+    assert [line for line in found if not line.startswith("dangling tree ")] == []
     assert git("rev-parse", "main", "develop", where=place).split() == [heads["main"], heads["develop"]]
     assert git("log", "--graph", "--format=%s", "main", where=place).splitlines()[0].startswith("*   ")
     assert len(git("rev-list", "--merges", "main", where=place).split()) == 1
