@@ -390,7 +390,7 @@ class Retrier(Generic[_T]):
             return None
         if delay > self._budget.left:
             return None
-        left = seconds_left()
+        left = seconds_left()  # an attempt that would begin at the deadline itself is refused
         return None if left is not None and delay >= left else delay
 
     def _wait(self, attempt: int, delay: float, error: Exception) -> None:

@@ -92,9 +92,14 @@ def place_of(provider: Provider) -> str:
     return f"{provider.name}-{hashlib.sha256(repr(provider).encode()).hexdigest()[:8]}"
 
 
+def place_in(name: str) -> str:
+    """Return the name of the host with which the name of a mutation begins."""
+    return "-".join(name.split("-")[:2])
+
+
 def store_of(name: str) -> SqliteIntentStore:
     """Return the store that has the mutation of that name."""
-    return SqliteIntentStore(_store_path("-".join(name.split("-")[:2])))
+    return SqliteIntentStore(_store_path(place_in(name)))
 
 
 def _store_path(place: str) -> str:

@@ -14,7 +14,7 @@ import click
 from gitprovider._core.json import envelope, plain
 from gitprovider.bootstrap import BootstrapReport, StepEvent, StepReport, StepStart, StepWait, bootstrap
 from gitprovider.cli import exits
-from gitprovider.cli.app import App, global_options, place_of, store_of
+from gitprovider.cli.app import App, global_options, place_in, place_of, store_of
 from gitprovider.cli.demo import write_project
 from gitprovider.cli.operations import author_option, parse_author, rules_options, visibility_option
 from gitprovider.errors import GitProviderError, Outcome
@@ -227,7 +227,7 @@ def _evidence(given: str) -> tuple[GitProviderError | Intent | _Stored, str]:
         raise click.UsageError(
             f"{given!r} is neither a file nor the id of an unresolved mutation; see `gitprovider recover`."
         )
-    return _Stored(intent, "-".join(given.split("-")[:2])), intent.provider
+    return _Stored(intent, place_in(given)), intent.provider
 
 
 def _read_evidence(file: TextIO) -> tuple[GitProviderError | Intent, str]:
