@@ -58,6 +58,8 @@ class RemoteProvider(Provider, Generic[_C]):
         self._max_pages = limits.max_pages
         self._on_event = on_event
         self._remember(before_effect, intents)
+        if throttle is not None and not isinstance(throttle, Throttle):
+            checks.refuse("throttle", f"must have before and after; {type(throttle).__name__} does not")
         self._throttle = throttle
 
     def close(self) -> None:

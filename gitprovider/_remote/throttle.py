@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from gitprovider import checks
 
@@ -57,6 +57,7 @@ class Answered:
     blocked_for: float | None = None
 
 
+@runtime_checkable
 class Throttle(Protocol):
     """Decides when a request may be sent. A remote provider calls it for every request, in several threads at once."""
 

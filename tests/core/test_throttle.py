@@ -386,6 +386,12 @@ class TestOperation:
 
         assert "a throttle raised" in caplog.text
 
+    @pytest.mark.parametrize("wrong", ["80 a minute", 80, HostBudget().before, lambda request: None])
+    def test_what_is_no_throttle_is_refused_when_the_provider_is_built(self, site: Site, wrong: Any) -> None:
+        """Otherwise every call would fail, and the first of them is the one that matters."""
+        with pytest.raises(InvalidRequestError, match="throttle: must have before and after"):
+            site.provider(wrong)
+
     def test_connect_takes_it(self, site: Site) -> None:
         """And the local forge, which has no limit, refuses it."""
         throttle = Recorder()
