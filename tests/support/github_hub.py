@@ -19,6 +19,7 @@ from gitprovider.fakes.serve import serving
 from gitprovider.github import GitHubProvider
 from gitprovider.local.database import PullRecord
 from gitprovider.local.forge import Forge
+from tests.support.patience import PATIENCE
 
 REPO = "acme/widgets"
 # A sha that names nothing.
@@ -40,7 +41,7 @@ class Hub:
     def connect(self, auth: Any = None, **options: Any) -> GitHubProvider:
         """A further provider for the same host."""
         retry = RetryOptions(sleep=self.sleep, clock=lambda: self.clock)
-        given: dict[str, Any] = {"base_url": self.url, "retry": retry} | options
+        given: dict[str, Any] = {"base_url": self.url, "retry": retry, "timeout": PATIENCE} | options
         return GitHubProvider(auth or self.fake.token, **given)
 
     def sleep(self, seconds: float) -> None:

@@ -17,6 +17,7 @@ from gitprovider.gitlab import GitLabProvider
 from gitprovider.local import Forge
 from gitprovider.models import MergeMethod
 from gitprovider.retry import RetryOptions
+from tests.support.patience import PATIENCE
 
 URL = "https://gitlab.com"
 TOKEN = "glpat-0123456789abcdefghij"
@@ -60,8 +61,8 @@ class World:
         self.head = self.forge.head(REPO, "main")
 
     def provider(self, **options: Any) -> GitLabProvider:
-        options.setdefault("retry", self.time.retry())
-        return GitLabProvider(self.url, private_token=TOKEN, **options)
+        given: dict[str, Any] = {"retry": self.time.retry(), "timeout": PATIENCE} | options
+        return GitLabProvider(self.url, private_token=TOKEN, **given)
 
     def commit(
         self,

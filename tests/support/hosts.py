@@ -22,6 +22,7 @@ from gitprovider.github import GitHubProvider
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.local import Forge, LocalProvider
 from gitprovider.local.database import RepoRecord
+from tests.support.patience import PATIENCE
 
 Kind = Literal["local", "github", "gitlab"]
 KINDS: tuple[Kind, ...] = ("local", "github", "gitlab")
@@ -227,10 +228,10 @@ def provider_of(kind: Kind, token: str, url: str) -> Iterator[InspectableProvide
     """The provider for the host at ``url``. Its reads are tried again without waiting."""
     retry = RetryOptions(sleep=lambda seconds: None)
     if kind == "github":
-        with GitHubProvider(token, base_url=url, retry=retry) as github:
+        with GitHubProvider(token, base_url=url, retry=retry, timeout=PATIENCE) as github:
             yield github
     else:
-        with GitLabProvider(url, private_token=token, retry=retry) as gitlab:
+        with GitLabProvider(url, private_token=token, retry=retry, timeout=PATIENCE) as gitlab:
             yield gitlab
 
 

@@ -28,6 +28,7 @@ from gitprovider.local import Forge, LocalProvider
 from gitprovider.models import BranchProtection, MergeMethod, PullRequestState, Visibility
 from gitprovider.retry import RetryOptions
 from gitprovider.testing import CommitView, File, PullRequestView
+from tests.support.patience import PATIENCE
 
 NAMESPACE = "acme"
 # A wait counts against its budget, and takes no time.
@@ -463,7 +464,10 @@ def github_rig(
 def github_socket_rig(root: Path, **knobs: Any) -> Iterator[GitHubRig]:
     """GitHubProvider on its fake, over a loopback port."""
     rig = GitHubRig(root, **knobs)
-    with serving(rig.host) as url, GitHubProvider(rig.fake.token, base_url=url, retry=AT_ONCE) as rig.provider:
+    with (
+        serving(rig.host) as url,
+        GitHubProvider(rig.fake.token, base_url=url, retry=AT_ONCE, timeout=PATIENCE) as rig.provider,
+    ):
         yield rig
 
 
