@@ -36,7 +36,7 @@ from gitprovider import checks
 from gitprovider._core.extras import missing_extra
 from gitprovider.contract import GitProviderContract
 from gitprovider.errors import InvalidRequestError, Outcome, ProviderUnavailableError
-from gitprovider.events import CancelledEvent, Hook, emit
+from gitprovider.events import CancelledEvent, Hook, described, emit
 from gitprovider.intent import Intent
 from gitprovider.models import (
     Author,
@@ -455,7 +455,7 @@ class AsyncGitProvider:
         error = flight.future.exception()
         return CancelledEvent(
             **known,
-            error=type(error).__name__ if error else None,
+            **described(error),
             outcome=getattr(error, "outcome", Outcome.UNKNOWN if error else None),
             intent=getattr(error, "intent", None),
         )

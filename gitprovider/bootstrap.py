@@ -25,7 +25,7 @@ from gitprovider.checks import (
     keep,
     refuse,
 )
-from gitprovider.contract import InspectableProvider, optional
+from gitprovider.contract import InspectableProvider, expecting_absence, optional
 from gitprovider.ensure import (
     Ensured,
     Settling,
@@ -638,7 +638,8 @@ class _Run:
         if any(report.name == "create_repo" and report.status is StepStatus.WOULD_DO for report in self.reports):
             return _Todo(step.otherwise)
         try:
-            return step.read()
+            with expecting_absence():
+                return step.read()
         except NotFoundError:
             return _Todo(step.otherwise)
 
@@ -697,7 +698,8 @@ class _Run:
         while True:
             not_shown: GitProviderError | None = None
             try:
-                found = step.read()
+                with expecting_absence():
+                    found = step.read()
                 if not isinstance(found, _Todo):
                     return found
             except (NotFoundError, ConflictError, ProviderUnavailableError, RateLimitedError) as error:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import NamedTuple, ParamSpec, Protocol, TypeVar
 
 from gitprovider.errors import NotFoundError
@@ -382,6 +384,18 @@ class InspectableProvider(GitProviderContract, HostState, Protocol):
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+# Whether the caller of a read is prepared for NotFoundError. The event of such a read says so.
+absence_expected: ContextVar[bool] = ContextVar("gitprovider_absence_expected", default=False)
+
+
+@contextmanager
+def expecting_absence() -> Iterator[None]:
+    """Within the block, a read that raises NotFoundError is no failure: its event says that it was expected."""
+    token = absence_expected.set(True)
+    try:
+        yield
+    finally:
+        absence_expected.reset(token)
 
 
 def optional(read: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T | None:
@@ -390,6 +404,7 @@ def optional(read: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T 
     ``optional(provider.get_repo, "acme/widgets")`` is the repository or None.
     """
     try:
-        return read(*args, **kwargs)
+        with expecting_absence():
+            return read(*args, **kwargs)
     except NotFoundError:
         return None

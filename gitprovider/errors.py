@@ -95,8 +95,11 @@ class GitProviderError(Exception):
     operation: str | None = None
     repo: str | None = None
     status: int | None = None
+    request_id: str | None = None
     attempts: int = 1
     outcome: Outcome = Outcome.NOT_APPLIED
+    completed: tuple[Step, ...] = ()
+    intent: Intent | None = None
 
     def __init__(
         self,
@@ -140,10 +143,44 @@ class GitProviderError(Exception):
         """Whether repeating the same call is safe and may succeed: the cause is transient and nothing was applied."""
         return self.transient and self.outcome is Outcome.NOT_APPLIED
 
+    @property
+    def number(self) -> int | None:
+        """The number of the pull request that the call was about, that it opened, or that exists already; or None."""
+        if self.intent is not None and self.intent.number is not None:
+            return self.intent.number
+        values = [getattr(self, "existing", None), *(step.value for step in self.completed)]
+        numbers = [getattr(value, "number", None) for value in values]
+        return next((number for number in numbers if isinstance(number, int)), None)
+
+    @classmethod
+    def attributes(cls) -> tuple[str, ...]:
+        """The names of the attributes that the constructors of the class and its bases take, the bases' first."""
+        names: dict[str, None] = {}
+        for kind in reversed(cls.__mro__):
+            if issubclass(kind, GitProviderError) and "__init__" in vars(kind):
+                code = vars(kind)["__init__"].__code__
+                names.update(dict.fromkeys(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]))
+        return tuple(names)
+
     def __str__(self) -> str:
-        where = " ".join(part for part in (self.provider, self.operation, self.repo) if part)
+        """One line: where it failed, the message, and what a person needs to ask the host or to go on.
+
+        An outcome that is not NOT_APPLIED comes last, with the advice not to repeat the call.
+        """
+        number = f"pull request {self.number}" if self.number is not None else None
+        where = " ".join(part for part in (self.provider, self.operation, self.repo, number) if part)
+        facts = [
+            f"HTTP {self.status}" if self.status is not None else "",
+            f"request {self.request_id}" if self.request_id else "",
+            f"tried {self.attempts} times" if self.attempts > 1 else "",
+        ]
+        told = [", ".join(fact for fact in facts if fact)]
+        if self.outcome is not Outcome.NOT_APPLIED:
+            done = ", ".join(step.name for step in self.completed)
+            told.append(f"outcome {self.outcome.value}{f' after {done}' if done else ''}: do not repeat")
         text = f"{where}: {self.message}" if where else self.message
-        return f"{text} (tried {self.attempts} times)" if self.attempts > 1 else text
+        facts_and_outcome = "; ".join(part for part in told if part)
+        return f"{text} ({facts_and_outcome})" if facts_and_outcome else text
 
     def __repr__(self) -> str:
         parts = [repr(self.message)]

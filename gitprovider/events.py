@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from gitprovider.errors import Outcome
+from gitprovider.errors import GitProviderError, NotMergeableError, NotMergeableReason, Outcome
 from gitprovider.intent import Intent
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ class RequestEvent:
         operation, provider, repo: the operation that sent the request.
         host: the host's name. A default port is left out.
         method, endpoint: the HTTP method and the path template, such as ``/repos/{repo}/branches``.
+        path: the path that was requested, without the query.
         status: the HTTP status, or None if there was no response.
         attempt: the number of the attempt, from 1.
         duration: seconds.
@@ -38,6 +39,7 @@ class RequestEvent:
     repo: str
     method: str
     endpoint: str
+    path: str = ""
     status: int | None
     attempt: int
     duration: float
@@ -47,7 +49,11 @@ class RequestEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryEvent:
-    """A read failed and is retried after ``wait`` seconds. ``attempt`` is the number of the failed attempt, from 1."""
+    """A read failed and is retried after ``wait`` seconds. ``attempt`` is the number of the failed attempt, from 1.
+
+    Attributes:
+        error, message, status, request_id: of the error, as in OperationEvent.
+    """
 
     operation: str
     provider: str
@@ -56,6 +62,9 @@ class RetryEvent:
     attempt: int
     wait: float
     error: str
+    message: str | None = None
+    status: int | None = None
+    request_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +75,10 @@ class OperationEvent:
         duration: seconds.
         requests: how many requests the operation sent.
         error: the class name of the error, or None for success.
+        message, status, request_id: those of the error, or None.
+        reason: why a pull request was not merged, or None.
+        expected: whether the error is a NotFoundError that the caller is prepared for, as in ``optional``,
+            ``ensure_repo`` and ``resolve``.
         outcome: the error's outcome, or None for success.
         intent: for a failed mutation, the record for ``resolve``.
     """
@@ -77,6 +90,11 @@ class OperationEvent:
     duration: float
     requests: int
     error: str | None = None
+    message: str | None = None
+    status: int | None = None
+    reason: NotMergeableReason | None = None
+    request_id: str | None = None
+    expected: bool = False
     outcome: Outcome | None = None
     intent: Intent | None = None
 
@@ -87,6 +105,8 @@ class CancelledEvent:
 
     Attributes:
         error: the class name of the mutation's error. None if it succeeded or did not end within the grace period.
+        message, status, request_id: those of the error, or None.
+        reason: why a pull request was not merged, or None.
         outcome: the error's outcome. UNKNOWN if it did not end within the grace period; None for success.
         intent: the record for ``resolve``, or None for success. If the mutation did not end within the grace period,
             the record has the arguments and the times when the call began and was abandoned. It does not say whether
@@ -97,12 +117,26 @@ class CancelledEvent:
     provider: str
     repo: str
     error: str | None = None
+    message: str | None = None
+    status: int | None = None
+    reason: NotMergeableReason | None = None
+    request_id: str | None = None
     outcome: Outcome | None = None
     intent: Intent | None = None
 
 
 Event = RequestEvent | RetryEvent | OperationEvent | CancelledEvent
 Hook = Callable[[Event], None]
+
+
+def described(error: BaseException | None) -> dict[str, Any]:
+    """Return the fields of an event that tell of an error: its class, message, status, request id and reason."""
+    fields: dict[str, Any] = {"error": None if error is None else type(error).__name__}
+    if isinstance(error, GitProviderError):
+        fields |= {"message": error.message, "status": error.status, "request_id": error.request_id}
+        if isinstance(error, NotMergeableError):
+            fields["reason"] = error.reason
+    return fields
 
 
 def emit(hook: Hook | None, event: Event) -> None:
@@ -129,7 +163,8 @@ def log_events(logger: logging.Logger | None = None) -> Hook:
     The default is the logger ``gitprovider``.
 
     Requests are logged at DEBUG, retries at INFO, and operations at INFO, or at WARNING if they failed or were
-    cancelled.
+    cancelled. An outcome that is UNKNOWN or PARTIAL is logged at ERROR, and a missing thing that the caller is prepared
+    for at DEBUG.
     """
     import logging
 
@@ -142,12 +177,12 @@ def log_events(logger: logging.Logger | None = None) -> Hook:
                 text = f"{event.method} {event.endpoint} -> {event.status or 'no response'}"
             case RetryEvent():
                 level = logging.INFO
-                text = f"{event.operation} failed ({event.error}), attempt {event.attempt + 1} in {event.wait:.2f} s"
+                text = f"{event.operation} failed ({_told(event)}), attempt {event.attempt + 1} in {event.wait:.2f} s"
             case OperationEvent():
-                level = logging.WARNING if event.error else logging.INFO
-                text = f"{event.operation} {event.error or 'ok'}"
+                level = _level(event, logging.WARNING if event.error else logging.INFO)
+                text = f"{event.operation} {_told(event) if event.error else 'ok'}"
             case CancelledEvent():
-                level = logging.WARNING
+                level = _level(event, logging.WARNING)
                 text = f"{event.operation} was cancelled while in flight: {event.outcome or 'applied'}"
         if not log.isEnabledFor(level):
             return
@@ -157,3 +192,23 @@ def log_events(logger: logging.Logger | None = None) -> Hook:
         log.log(level, "%s %s: %s", event.provider, event.repo, text, extra={"gitprovider": fields})
 
     return hook
+
+
+def _level(event: OperationEvent | CancelledEvent, otherwise: int) -> int:
+    import logging
+
+    if event.outcome in (Outcome.UNKNOWN, Outcome.PARTIAL):
+        return logging.ERROR
+    return logging.DEBUG if isinstance(event, OperationEvent) and event.expected else otherwise
+
+
+def _told(event: OperationEvent | RetryEvent) -> str:
+    """Return the error of an event on one line: its class, message, status and request id, and the outcome."""
+    outcome = event.outcome if isinstance(event, OperationEvent) else None
+    facts = [
+        f"HTTP {event.status}" if event.status is not None else "",
+        f"request {event.request_id}" if event.request_id else "",
+        f"outcome {outcome.value}" if outcome not in (None, Outcome.NOT_APPLIED) else "",
+    ]
+    told = ", ".join(fact for fact in facts if fact)
+    return f"{event.error}{f': {event.message}' if event.message else ''}{f' ({told})' if told else ''}"

@@ -13,7 +13,7 @@ from gitprovider._core.claims import IntentStore
 from gitprovider._core.edits import matches
 from gitprovider._core.json import plain
 from gitprovider.checks import check_bool, check_callable, check_seconds, guarded, keep, refuse
-from gitprovider.contract import InspectableProvider, optional
+from gitprovider.contract import InspectableProvider, expecting_absence, optional
 from gitprovider.errors import ConflictError, GitProviderError, NotFoundError, Outcome, RetryCancelledError
 from gitprovider.intent import Intent
 from gitprovider.models import Branch, BranchProtection, Commit, MergeResult, PullRequest, PullRequestState
@@ -283,7 +283,8 @@ def _protect_branch(provider: InspectableProvider, intent: Intent) -> _Finding:
     nothing = BranchProtection.nothing()
     previous = nothing if intent.previous_rules is None else _rules(intent.previous_rules)
     try:
-        current = provider.protection(intent.repo, branch)
+        with expecting_absence():
+            current = provider.protection(intent.repo, branch)
     except NotFoundError:
         provider.get_repo(intent.repo)
         return _conflict(f"there is no branch {branch} to protect", final=False)

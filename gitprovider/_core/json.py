@@ -71,21 +71,15 @@ def plain(value: Any) -> Any:
 
 
 def envelope(error: GitProviderError) -> dict[str, Any]:
-    """Return the attributes of an error as JSON values. ``Intent.from_json`` reads the value of ``intent``."""
+    """Return the class and every attribute of an error as JSON values. ``Intent.from_json`` reads that of ``intent``.
+
+    The names are those that the constructors of the error's classes take, and ``retryable`` and ``number``.
+    """
+    attributes = {name: plain(getattr(error, name, None)) for name in error.attributes() if name != "intent"}
     return {
         "type": type(error).__name__,
-        "message": error.message,
-        "provider": error.provider,
-        "operation": error.operation,
-        "repo": error.repo,
-        "status": error.status,
+        **attributes,
         "retryable": error.retryable,
-        "retry_after": error.retry_after,
-        "attempts": error.attempts,
-        "outcome": error.outcome.value,
-        "completed": plain(error.completed),
-        "failed_step": error.failed_step,
-        "request_id": error.request_id,
-        "hint": error.hint,
+        "number": error.number,
         "intent": None if error.intent is None else error.intent.to_json(),
     }

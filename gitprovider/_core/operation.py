@@ -26,8 +26,9 @@ from typing import Any, Self
 
 from gitprovider._core.claims import Claim, current_claim
 from gitprovider.checks import guarded, shown_repo
-from gitprovider.errors import GitProviderError, Outcome, Step, UnexpectedResponseError
-from gitprovider.events import Hook, OperationEvent, emit
+from gitprovider.contract import absence_expected
+from gitprovider.errors import GitProviderError, NotFoundError, Outcome, Step, UnexpectedResponseError
+from gitprovider.events import Hook, OperationEvent, described, emit
 from gitprovider.intent import Intent
 from gitprovider.models import BranchProtection
 from gitprovider.mutations import plain_rules
@@ -102,7 +103,8 @@ class Operation:
                 repo=self.repo,
                 duration=self.clock() - self._started,
                 requests=self.requests,
-                error=kind.__name__ if kind else None,
+                **described(error),
+                expected=self.intent is None and isinstance(error, NotFoundError) and absence_expected.get(),
                 outcome=outcome,
                 intent=self._evidence() if kind else None,
             ),

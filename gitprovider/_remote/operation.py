@@ -286,6 +286,7 @@ class RemoteOperation(Operation, Generic[_C]):
             repo=self.repo,
             method=request.method,
             endpoint=request.template.replace("/}", "}"),
+            path=self._redact(request.path),
             status=response.status if response else None,
             attempt=self.attempt,
             duration=duration,

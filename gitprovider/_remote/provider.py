@@ -17,7 +17,7 @@ from gitprovider._remote.operation import RemoteOperation
 from gitprovider._remote.response import Client, Response
 from gitprovider._remote.throttle import Throttle
 from gitprovider.errors import GitProviderError
-from gitprovider.events import Hook, RetryEvent, emit
+from gitprovider.events import Hook, RetryEvent, described, emit
 from gitprovider.options import Host
 from gitprovider.redact import Redactor
 from gitprovider.retry import Limits, Retrier, RetryOptions, WaitBudget
@@ -137,7 +137,7 @@ class RemoteProvider(Provider, Generic[_C]):
                         repo=op.repo,
                         attempt=attempt,
                         wait=delay,
-                        error=type(error).__name__,
+                        **described(error),
                     ),
                 )
 

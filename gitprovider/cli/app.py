@@ -16,8 +16,7 @@ from gitprovider._core.claims import remembered
 from gitprovider._core.store import SqliteIntentStore
 from gitprovider.cli.output import Output
 from gitprovider.connect import PROVIDERS, Provider, connect
-from gitprovider.errors import GitProviderError
-from gitprovider.intent import Intent
+from gitprovider.errors import GitProviderError, Outcome
 from gitprovider.retry import RetryOptions
 
 TOKEN_VARIABLES = ("GITPROVIDER_TOKEN", "GITHUB_TOKEN", "GITLAB_TOKEN")
@@ -71,9 +70,17 @@ class App:
             with remembered(self.store, self._key):
                 yield provider
 
-    def resolve_command(self, intent: Intent | None) -> str | None:
-        """Return the command that finds out what became of a mutation that this command left unresolved."""
-        if intent is None or self.store is None:
+    def fail(self, error: GitProviderError, *, kind: str | None = None) -> None:
+        """Print a failure, and for a mutation that may have changed something the command that finds out.
+
+        Args:
+            kind: what the document calls it, instead of the class of the error.
+        """
+        self.out.failure(error, kind=kind, resolve=self._resolve_command(error))
+
+    def _resolve_command(self, error: GitProviderError) -> str | None:
+        intent = error.intent
+        if error.outcome is Outcome.NOT_APPLIED or intent is None or self.store is None:
             return None
         try:
             left = {(found.operation, found.repo, found.sent_at): key for key, found in self.store.unresolved()}
@@ -120,8 +127,8 @@ def _user_folder(variable: str, default: str) -> str:
 
 def _store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     app: App = ctx.find_root().obj
-    if param.name == "as_json":
-        app.out.as_json |= bool(value)
+    if param.name in ("as_json", "debug"):
+        setattr(app.out, param.name, getattr(app.out, param.name) or value)
     elif value is not None and param.name is not None:
         setattr(app, param.name, value)
 
@@ -166,7 +173,17 @@ _OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
             " the write lock [default: 60].",
         },
     ),
-    (("--json", "as_json"), {"is_flag": True, "help": "Print one JSON document and nothing else."}),
+    (
+        ("--json", "as_json"),
+        {"is_flag": True, "help": "Print one JSON document; for a failure, also a line on standard error."},
+    ),
+    (
+        ("--debug",),
+        {
+            "is_flag": True,
+            "help": "Print each request and operation on standard error: method, path, status, id and duration.",
+        },
+    ),
 )
 
 

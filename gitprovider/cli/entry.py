@@ -12,11 +12,10 @@ from typing import Any
 
 import click
 
-from gitprovider._core.json import envelope
 from gitprovider.cli import exits, jobs, operations
 from gitprovider.cli.app import TOKEN_VARIABLES, App, global_options
 from gitprovider.cli.output import Output, OutputLostError
-from gitprovider.errors import GitProviderError
+from gitprovider.errors import GitProviderError, InvalidRequestError
 from gitprovider.events import OperationEvent
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -102,14 +101,13 @@ def _run(args: Sequence[str], out: Output) -> int:
         return result if isinstance(result, int) else exits.OK
     except click.ClickException as exc:
         out.as_json |= "--json" in args
-        out.failure(exits.usage_envelope(exc.format_message(), _usage_hint(exc)))
+        app.fail(InvalidRequestError(exc.format_message(), hint=_usage_hint(exc)))
         return exits.USAGE
     except GitProviderError as exc:
-        out.failure(envelope(exc), app.resolve_command(exits.uncertain(exc.outcome, exc.intent)))
+        app.fail(exc)
         return exits.code_of(exc)
     except (InterruptedCommandError, click.Abort):
-        running = out.last if out.last is not None and out.last.error == KeyboardInterrupt.__name__ else None
-        _ended("Interrupted", "interrupted", running, app)
+        app.fail(exits.ended("interrupted", _running(out, KeyboardInterrupt.__name__)), kind="Interrupted")
         return exits.INTERRUPTED
     except OutputLostError:
         raise
@@ -117,9 +115,9 @@ def _run(args: Sequence[str], out: Output) -> int:
         return _bug(exc, app)
 
 
-def _ended(kind: str, text: str, running: OperationEvent | None, app: App, hint: str | None = None) -> None:
-    intent = None if running is None else exits.uncertain(running.outcome, running.intent)
-    app.out.failure(exits.ended_envelope(kind, text, running, hint), app.resolve_command(intent))
+def _running(out: Output, error: str) -> OperationEvent | None:
+    """Return the operation that an exception of that class ended, or None if there was none."""
+    return out.last if out.last is not None and out.last.error == error else None
 
 
 def _usage_hint(exc: click.ClickException) -> str | None:
@@ -128,9 +126,7 @@ def _usage_hint(exc: click.ClickException) -> str | None:
 
 
 def _bug(exc: Exception, app: App) -> int:
-    last = app.out.last
-    running = last if last is not None and last.error == type(exc).__name__ else None
-    text = f"{type(exc).__name__}: {exc}"
     hint = "this is a bug in gitprovider; please report it with the command that you ran"
-    _ended("InternalError", text, running, app, hint)
+    name = type(exc).__name__
+    app.fail(exits.ended(f"{name}: {exc}", _running(app.out, name), hint), kind="InternalError")
     return exits.BUG

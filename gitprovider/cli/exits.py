@@ -1,11 +1,10 @@
-"""Exit codes, and the JSON object that describes a failure."""
+"""Exit codes, and the error of a command that ended early."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from gitprovider._core.extras import MissingExtraError
-from gitprovider._core.json import envelope
 from gitprovider.errors import (
     AlreadyExistsError,
     AuthenticationError,
@@ -23,7 +22,6 @@ from gitprovider.errors import (
     UnsupportedOptionError,
 )
 from gitprovider.events import OperationEvent
-from gitprovider.intent import Intent
 
 OK = 0
 BUG = 1
@@ -63,18 +61,8 @@ def code_of(error: GitProviderError) -> int:
     return next((code for kind, code in _CODES if isinstance(error, kind)), UNAVAILABLE)
 
 
-def uncertain(outcome: Outcome | None, intent: Intent | None) -> Intent | None:
-    """Return the intent if the mutation may have changed something and its result is not known; otherwise None."""
-    return None if outcome in (None, Outcome.NOT_APPLIED) else intent
-
-
-def usage_envelope(message: str, hint: str | None = None) -> dict[str, Any]:
-    """Return the description of a usage error."""
-    return envelope(InvalidRequestError(message, hint=hint))
-
-
-def ended_envelope(kind: str, message: str, running: OperationEvent | None, hint: str | None = None) -> dict[str, Any]:
-    """Return the description of a command that Ctrl+C or a bug ended. ``running`` is the operation that it ended."""
+def ended(message: str, running: OperationEvent | None, hint: str | None = None) -> GitProviderError:
+    """Return the error of a command that Ctrl+C or a bug ended. ``running`` is the operation that it ended."""
     error_kwargs: dict[str, Any] = {}
     if running is not None:
         error_kwargs = {
@@ -84,4 +72,4 @@ def ended_envelope(kind: str, message: str, running: OperationEvent | None, hint
             "outcome": running.outcome or Outcome.NOT_APPLIED,
             "intent": running.intent,
         }
-    return {**envelope(GitProviderError(message, hint=hint, **error_kwargs)), "type": kind}
+    return GitProviderError(message, hint=hint, **error_kwargs)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TextIO, cast
 
 import click
 
-from gitprovider._core.json import envelope, plain
+from gitprovider._core.json import plain
 from gitprovider.bootstrap import BootstrapReport, StepEvent, StepReport, StepStart, StepWait, bootstrap
 from gitprovider.cli import exits
 from gitprovider.cli.app import App, global_options, place_in, place_of, store_of
@@ -193,8 +193,7 @@ def _ended(app: App, report: BootstrapReport) -> int:
     if report.error is None:
         return exits.OK
     app.out.so_far = report.to_json()
-    error = report.error
-    app.out.failure(envelope(error), app.resolve_command(exits.uncertain(error.outcome, error.intent)))
+    app.fail(report.error)
     return exits.code_of(report.error)
 
 

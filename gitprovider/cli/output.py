@@ -17,8 +17,9 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
-from gitprovider._core.json import plain
-from gitprovider.events import Event, OperationEvent, RetryEvent
+from gitprovider._core.json import envelope, plain
+from gitprovider.errors import GitProviderError, Outcome
+from gitprovider.events import Event, OperationEvent, RequestEvent, RetryEvent
 from gitprovider.redact import printable, redact
 
 _LINE = 20_000  # characters; longer than any value except a description
@@ -41,7 +42,8 @@ class Output:
     """The output of one command. ``secrets`` are the tokens in the environment.
 
     Attributes:
-        as_json: print one JSON document and nothing else.
+        as_json: print one JSON document on standard output and nothing else there.
+        debug: print a line on standard error for each request and operation.
         so_far: what a failure's document contains besides the error: the steps that a job did before it.
         last: the last operation that ended, for a command that ends during an operation.
     """
@@ -50,6 +52,7 @@ class Output:
         self, secrets: Iterable[str] = (), *, stdout: TextIO | None = None, stderr: TextIO | None = None
     ) -> None:
         self.as_json = False
+        self.debug = False
         self.so_far: Mapping[str, Any] = {}
         self.last: OperationEvent | None = None
         self._secrets = tuple(secrets)
@@ -82,28 +85,27 @@ class Output:
         if not self.as_json:
             self._write(indent + self._line(text))
 
-    def failure(self, envelope: Mapping[str, Any], resolve: str | None = None) -> None:
-        """Print a failure: with JSON its description on standard output, otherwise lines on standard error.
+    def failure(self, error: GitProviderError, *, kind: str | None = None, resolve: str | None = None) -> None:
+        """Print a failure: with JSON its description on standard output, and in any case a line on standard error.
+
+        Without JSON, further lines say how to go on.
 
         Args:
+            kind: what the description calls it, instead of the class of the error.
             resolve: the command that finds out what became of the mutation.
         """
         if self.as_json:
-            self.document({**self.so_far, **({"resolve": resolve} if resolve else {}), "error": envelope}, ())
+            told = {**envelope(error), **({"type": kind} if kind else {})}
+            self.document({**self.so_far, **({"resolve": resolve} if resolve else {}), "error": told}, ())
+            self.complain(f"error: {error}")
             return
-        where = " ".join(str(envelope[key]) for key in ("provider", "operation", "repo") if envelope.get(key))
-        attempts = f" (tried {envelope['attempts']} times)" if envelope["attempts"] > 1 else ""
-        self.complain(f"error: {where + ': ' if where else ''}{envelope['message']}{attempts}")
-        if envelope["outcome"] != "not_applied":
-            done = ", ".join(step["name"] for step in envelope["completed"]) or "nothing acknowledged"
+        self.complain(f"error: {error}")
+        if error.outcome is not Outcome.NOT_APPLIED:
             by = f"`{resolve}`" if resolve else "with the output of --json in a file, `gitprovider resolve FILE`"
-            self.complain(
-                f"outcome: {envelope['outcome']} ({done}); do not repeat the command before checking the host: {by}"
-                " finds out what happened"
-            )
-        hint = envelope["hint"]
-        if not hint and envelope["retry_after"]:
-            hint = f"the host asked to wait {envelope['retry_after']:.0f} s"
+            self.complain(f"next: {by} finds out what happened")
+        hint = error.hint
+        if not hint and error.retry_after:
+            hint = f"the host asked to wait {error.retry_after:.0f} s"
         if hint:
             self.complain(f"hint: {hint}")
 
@@ -145,9 +147,19 @@ class Output:
             self.complain(text)
 
     def on_event(self, event: Event) -> None:
-        """The provider's event hook. It prints retries and remembers the last operation that ended."""
+        """The provider's event hook. It prints retries and remembers the last operation that ended.
+
+        With debug, it prints each request (method, path, status, the host's id, duration) and each operation.
+        """
         if isinstance(event, OperationEvent):
             self.last = event
+        if self.debug and isinstance(event, RequestEvent):
+            status = "no response" if event.status is None else event.status
+            request = f" request {event.request_id}" if event.request_id else ""
+            self.complain(f"debug: {event.method} {event.path} {status}{request} {event.duration:.3f} s")
+        elif self.debug and isinstance(event, OperationEvent):
+            told = event.error or "done"
+            self.complain(f"debug: {event.operation} {event.repo} {told} {event.duration:.3f} s")
         elif isinstance(event, RetryEvent):
             self.note(f"{event.operation}: {event.error}; attempt {event.attempt + 1} in {event.wait:.1f} s")
 

@@ -38,10 +38,7 @@ from gitprovider.events import OperationEvent, RetryEvent
 from gitprovider.local import LocalProvider
 from tests.support.command_line import Ran, Run
 
-ENVELOPE = {
-    "type", "message", "provider", "operation", "repo", "status", "retryable", "retry_after", "attempts", "outcome",
-    "completed", "failed_step", "request_id", "hint", "intent",
-}  # fmt: skip
+ENVELOPE = {"type", "retryable", "number", *GitProviderError.attributes()}
 
 
 class Failing:
@@ -81,7 +78,8 @@ def test_a_missing_repository_is_an_envelope_and_exit_code_3(run: Run) -> None:
     assert set(ran.error) == ENVELOPE
     assert ran.error["type"] == "NotFoundError"
     assert (ran.error["provider"], ran.error["operation"], ran.error["repo"]) == ("local", "get_repo", "acme/none")
-    assert (ran.error["outcome"], ran.error["intent"], ran.err) == ("not_applied", None, "")
+    assert (ran.error["outcome"], ran.error["intent"]) == ("not_applied", None)
+    assert ran.err == "error: local get_repo acme/none: there is no repository acme/none\n"
 
 
 @pytest.mark.parametrize("data", ["data", None])
@@ -170,8 +168,9 @@ def test_a_lost_answer_tells_how_to_find_out(run: Run, failing: Callable[[BaseEx
 
     ran = run("create-repo", "acme/widgets")
 
-    assert "outcome: unknown" in ran.err
+    assert "(outcome unknown: do not repeat)\nnext: " in ran.err
     assert "gitprovider resolve" in ran.err
+    assert run("--json", "create-repo", "acme/widgets").err.count("\n") == 1
 
 
 def test_what_was_completed_is_in_both_forms(run: Run, failing: Callable[[BaseException], None]) -> None:
@@ -179,10 +178,17 @@ def test_what_was_completed_is_in_both_forms(run: Run, failing: Callable[[BaseEx
     branch = Branch(name="x", sha="a" * 40)
     failing(PermissionDeniedError("x", outcome=Outcome.PARTIAL, completed=(Step("create branch", branch),)))
 
-    assert "outcome: partial (create branch)" in run("get-repo", "a/b").err
+    assert "(outcome partial after create branch: do not repeat)" in run("get-repo", "a/b").err
     assert run("--json", "get-repo", "a/b").error["completed"] == [
         {"name": "create branch", "value": {"name": "x", "sha": "a" * 40, "protected": None}}
     ]
+
+
+def test_a_document_says_why(run: Run, failing: Callable[[BaseException], None]) -> None:
+    """A script has to guess from the text why a pull request is not merged."""
+    failing(NotMergeableError("x", reason=NotMergeableReason.CHECKS))
+
+    assert run("--json", "merge-pull-request", "a/b", "1").error["reason"] == "checks"
 
 
 def test_attempts_and_the_wait_asked_for_are_told(run: Run, failing: Callable[[BaseException], None]) -> None:

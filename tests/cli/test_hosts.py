@@ -1,6 +1,7 @@
 """The same commands on GitHub's and GitLab's dialects, over sockets: the swap is one option."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -194,6 +195,24 @@ def test_bootstrap_makes_nothing_on_the_word_of_a_gateway(run: Run, tmp_path: Pa
         assert request_log.mutations() == []
 
 
+@pytest.mark.parametrize("host", ["github", "gitlab-free"])
+def test_debug_shows_each_request_and_no_secret(run: Run, tmp_path: Path, host: str) -> None:
+    """Whoever asks the host's support cannot name the request, or pastes a token or a body with it."""
+    with served(host, forge_for(host, tmp_path)) as (options, request_log):
+        ran = run(*options, "--debug", "create-repo", "acme/widgets", "--description", "a body's text")
+
+    shown = [line for line in ran.err.splitlines() if line.startswith("debug: ")]
+    sent = [(entry.method, entry.path.partition("?")[0]) for entry in request_log.entries]
+    assert ran.code == 0
+    assert [tuple(line.split()[1:3]) for line in shown[:-1]] == [
+        (method, path.removeprefix("/api/v4").removeprefix("/api/v3")) for method, path in sent
+    ]
+    assert all(re.fullmatch(r"debug: [A-Z]+ /\S+ 20\d( request \S+)? \d+\.\d{3} s", line) for line in shown[:-1])
+    assert re.fullmatch(r"debug: create_repo acme/widgets done \d+\.\d{3} s", shown[-1])
+    assert TOKEN not in ran.err
+    assert "a body's text" not in ran.err
+
+
 def test_a_wrong_token_is_exit_code_4_and_not_printed(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,6 +248,7 @@ def test_ctrl_c_while_a_mutation_is_in_flight_says_that_its_outcome_is_unknown(t
         over.set()
 
     error = json.loads(out)["error"]
-    assert (running.returncode, err) == (130, "")
+    assert running.returncode == 130
+    assert err == "error: github create_branch acme/widgets: interrupted (outcome unknown: do not repeat)\n"
     assert (error["type"], error["outcome"]) == ("Interrupted", "unknown")
     assert Intent.from_json(error["intent"]).sent_at is not None

@@ -11,7 +11,7 @@ import pytest
 from gitprovider import errors
 from gitprovider.errors import GitProviderError, NotMergeableReason, Outcome, Step
 from gitprovider.intent import Intent
-from gitprovider.models import Branch
+from gitprovider.models import Branch, PullRequest, PullRequestState
 
 REQUIRED: dict[str, dict[str, Any]] = {
     "UnsupportedOptionError": {"option": "protect_branch.required_checks"},
@@ -82,9 +82,33 @@ def test_an_invalid_request_is_a_value_error() -> None:
     assert issubclass(errors.InvalidRequestError, ValueError)
 
 
-def test_the_text_says_where_and_how_often() -> None:
-    """One line for a log: provider, operation, repository, message and the number of tries."""
-    error = GitProviderError("no answer", provider="gitlab", operation="get_repo", repo="a/b", attempts=4)
+OPENED = PullRequest(
+    number=8, title="t", description="", state=PullRequestState.OPEN, draft=False, source_branch="s",
+    target_branch="main", head_sha="a" * 40, web_url="https://h.example/8",
+)  # fmt: skip
 
-    assert str(error) == "gitlab get_repo a/b: no answer (tried 4 times)"
-    assert "outcome='not_applied'" in repr(error)
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (GitProviderError("no answer"), "no answer"),
+        (GitProviderError("no answer", provider="gitlab", operation="get_repo", repo="a/b", attempts=4),
+         "gitlab get_repo a/b: no answer (tried 4 times)"),
+        (GitProviderError("no", status=502, request_id="A1:B2"), "no (HTTP 502, request A1:B2)"),
+        (GitProviderError("lost", repo="a/b", outcome=Outcome.UNKNOWN,
+                          intent=Intent(operation="merge_pull_request", provider="github", repo="a/b", number=7)),
+         "a/b pull request 7: lost (outcome unknown: do not repeat)"),
+        (GitProviderError("no", status=422, outcome=Outcome.PARTIAL, completed=(Step("open pull request", OPENED),)),
+         "pull request 8: no (HTTP 422; outcome partial after open pull request: do not repeat)"),
+        (errors.AlreadyExistsError("taken", existing=OPENED), "pull request 8: taken"),
+    ],
+)  # fmt: skip
+def test_the_text_says_where_and_what_to_do(error: GitProviderError, text: str) -> None:
+    """A line of a log lacks what the host's support asks for, or lets somebody repeat what may be done already."""
+    assert str(error) == text
+    assert f"outcome='{error.outcome}'" in repr(error)
+
+
+def test_a_half_made_error_can_be_shown() -> None:
+    """A debugger that shows the locals of a frame fails on an error whose constructor has not run."""
+    assert str(GitProviderError.__new__(GitProviderError)) == ""

@@ -1,13 +1,26 @@
 """Observation: events reach a hook, and a hook breaks nothing."""
 
+import dataclasses
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gitprovider.errors import Outcome
-from gitprovider.events import Event, OperationEvent, RequestEvent, RetryEvent, emit, log_events
+from gitprovider import ensure_repo, optional
+from gitprovider.errors import NotFoundError, NotMergeableError, NotMergeableReason, Outcome
+from gitprovider.events import (
+    CancelledEvent,
+    Event,
+    OperationEvent,
+    RequestEvent,
+    RetryEvent,
+    described,
+    emit,
+    log_events,
+)
 from gitprovider.intent import Intent
+from gitprovider.local import LocalProvider
 
 WHO: dict[str, Any] = {"provider": "github", "host": "github.com", "repo": "acme/widgets"}
 REQUEST = RequestEvent(
@@ -23,6 +36,18 @@ FAILED = OperationEvent(
     intent=Intent(operation="create_branch", provider="github", repo="acme/widgets"),
     **WHO,
 )
+PARTIAL = dataclasses.replace(FAILED, outcome=Outcome.PARTIAL)
+MISSING = OperationEvent(
+    operation="head",
+    duration=1.0,
+    requests=1,
+    error="NotFoundError",
+    message="there is no branch",
+    status=404,
+    request_id="A1:B2",
+    **WHO,
+)
+LOOKED = dataclasses.replace(MISSING, expected=True)
 DONE = OperationEvent(operation="get_repo", duration=1.0, requests=1, **WHO)
 
 
@@ -43,10 +68,17 @@ def test_a_hook_that_raises_is_logged_and_harmless(caplog: pytest.LogCaptureFixt
     [
         (REQUEST, logging.DEBUG, "github acme/widgets: GET /repos/{repo} -> 200"),
         (RETRY, logging.INFO, "github acme/widgets: get_repo failed (ProviderUnavailableError), attempt 2 in 0.50 s"),
-        (FAILED, logging.WARNING, "github acme/widgets: create_branch ProviderUnavailableError"),
+        (FAILED, logging.ERROR, "github acme/widgets: create_branch ProviderUnavailableError (outcome unknown)"),
+        (PARTIAL, logging.ERROR, "github acme/widgets: create_branch ProviderUnavailableError (outcome partial)"),
+        (MISSING, logging.WARNING,
+         "github acme/widgets: head NotFoundError: there is no branch (HTTP 404, request A1:B2)"),
+        (LOOKED, logging.DEBUG,
+         "github acme/widgets: head NotFoundError: there is no branch (HTTP 404, request A1:B2)"),
+        (CancelledEvent(operation="create_branch", provider="github", repo="a/b", outcome=Outcome.UNKNOWN),
+         logging.ERROR, "github a/b: create_branch was cancelled while in flight: unknown"),
         (DONE, logging.INFO, "github acme/widgets: get_repo ok"),
     ],
-)
+)  # fmt: skip
 def test_logging_has_a_level_a_line_and_fields(
     event: Event, level: int, text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -59,6 +91,38 @@ def test_logging_has_a_level_a_line_and_fields(
     (record,) = caplog.records
     assert (record.levelno, record.getMessage()) == (level, text)
     assert vars(record)["gitprovider"]["operation"] == event.operation
+
+
+def test_an_error_s_event_tells_what_a_person_needs() -> None:
+    """Whoever reads the log has to reproduce the failure to learn its message, status, reason or request id."""
+    error = NotMergeableError("checks fail", reason=NotMergeableReason.CHECKS, status=405, request_id="A1:B2")
+
+    assert described(error) == {
+        "error": "NotMergeableError",
+        "message": "checks fail",
+        "status": 405,
+        "request_id": "A1:B2",
+        "reason": NotMergeableReason.CHECKS,
+    }
+    assert described(KeyboardInterrupt()) == {"error": "KeyboardInterrupt"}
+
+
+def test_only_a_look_that_is_prepared_for_absence_expects_it(tmp_path: Path) -> None:
+    """A monitor is alarmed by every ensure_ that makes something, or is not told of a repository that vanished."""
+    events: list[Event] = []
+    with LocalProvider(tmp_path, on_event=events.append) as provider:
+        assert optional(provider.get_repo, "acme/none") is None
+        ensure_repo(provider, "acme/made")
+        for call in (provider.get_repo, provider.list_branches):
+            with pytest.raises(NotFoundError):
+                call("acme/none")
+        assert optional(provider.create_branch, "acme/none", "x", source="main") is None
+
+    ended = [(event.operation, event.expected) for event in events if isinstance(event, OperationEvent)]
+    assert ended == [
+        ("get_repo", True), ("get_repo", True), ("create_repo", False), ("get_repo", False), ("list_branches", False),
+        ("create_branch", False),
+    ]  # fmt: skip
 
 
 def test_a_failed_mutation_logs_its_intent_as_json() -> None:

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
-from gitprovider import Branch, BranchProtection, Intent, NotFoundError, Outcome, ProviderUnavailableError, Step
+from gitprovider import (
+    Branch,
+    BranchProtection,
+    GitProviderError,
+    Intent,
+    NotFoundError,
+    NotMergeableReason,
+    Outcome,
+    ProviderUnavailableError,
+    Step,
+    errors,
+)
+from gitprovider._core.extras import MissingExtraError
 from gitprovider._core.json import envelope, plain
+
+CLASSES = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, GitProviderError)]
 
 
 def test_values_become_plain() -> None:
@@ -54,3 +70,25 @@ def test_an_envelope_carries_what_resolve_needs() -> None:
 def test_an_envelope_of_a_read_has_no_intent() -> None:
     """There is nothing to resolve."""
     assert envelope(NotFoundError("no such repository", status=404))["intent"] is None
+
+
+@pytest.mark.parametrize("kind", [*CLASSES, MissingExtraError])
+def test_an_envelope_has_every_attribute(kind: type[GitProviderError]) -> None:
+    """A script is not told why a pull request is not merged, where a repository is now, or which option is refused."""
+    given: dict[str, Any] = {"reason": NotMergeableReason.CHECKS, "existing": Branch(name="x", sha="a" * 40)}
+    own = {
+        name: given.get(name, f"its {name}") for name in kind.attributes() if name not in GitProviderError.attributes()
+    }
+
+    document = json.loads(json.dumps(envelope(kind("m", **own))))
+
+    assert {name: document[name] for name in own} == plain(own)
+    assert document.keys() == {"type", "retryable", "number", *kind.attributes()}
+
+
+def test_the_attributes_of_an_error_are_those_that_it_has() -> None:
+    """A constructor sets an attribute under another name than its parameter's, and the envelope has it as null."""
+    for kind in CLASSES:
+        required: dict[str, Any] = {"reason": NotMergeableReason.DRAFT, "option": "x"}
+        error = kind("m", **{name: value for name, value in required.items() if name in kind.attributes()})
+        assert vars(error).keys() == {*kind.attributes()}, kind

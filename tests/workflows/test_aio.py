@@ -125,6 +125,7 @@ async def test_a_cancelled_mutation_is_waited_for_and_reported() -> None:
             provider="fake",
             repo="a/b",
             error="ProviderUnavailableError",
+            message="reset",
             outcome=Outcome.UNKNOWN,
             intent=INTENT,
         )
