@@ -2,10 +2,13 @@
 
 Each token from the environment is bound to one host. The host's name and port must match exactly.
 
+* ``GH_TOKEN``: github.com, or the host in ``GH_HOST`` if that is a subdomain of ghe.com, as gh has it
+  (https://cli.github.com/manual/gh_help_environment). It takes precedence over ``GITHUB_TOKEN``.
 * ``GITHUB_TOKEN``: github.com, or the host in ``GH_HOST`` if that is set.
-* ``GITLAB_TOKEN``: gitlab.com, or the host in ``CI_SERVER_URL`` if that is set.
+* ``GITLAB_TOKEN``: gitlab.com, or the host in ``GITLAB_HOST`` if that is set, as glab has it
+  (https://docs.gitlab.com/cli/), or the host in ``CI_SERVER_URL``.
 * ``GITPROVIDER_TOKEN``: the host in ``GITPROVIDER_URL``, or the host given as ``url=`` if that is not set. It takes
-  precedence over the other two. A repository's URL is data and never binds it.
+  precedence over the others. A repository's URL is data and never binds it.
 
 A host's SDK is loaded when a provider for that host is built.
 """
@@ -44,8 +47,9 @@ class _Host(NamedTuple):
         needs: the extra or package that it needs.
         options: the arguments of ``connect`` that the provider has.
         public: the address of the default host.
-        variable: the environment variable that names another host.
-        token: the environment variable of the token that is bound to this host.
+        variables: the environment variables that name another host; the first that is set does.
+        tokens: the environment variables of the tokens that are bound to this host, in their order, each with what the
+            name of another host must end with.
     """
 
     module: str
@@ -53,8 +57,8 @@ class _Host(NamedTuple):
     needs: str
     options: frozenset[str]
     public: str = ""
-    variable: str = ""
-    token: str = ""
+    variables: tuple[str, ...] = ()
+    tokens: tuple[tuple[str, str], ...] = ()
 
 
 _EVERY = frozenset({"timeout", "on_event", "settle", "before_effect", "intents"})
@@ -62,17 +66,20 @@ _REMOTE = _EVERY | {"verify", "retry", "limits", "allow_http", "throttle"}
 _HOSTS = {
     "local": _Host("gitprovider.local", "LocalProvider", "gitprovider[local]", _EVERY),
     "github": _Host(
-        "gitprovider.github", "GitHubProvider", "PyGithub", _REMOTE, "https://github.com", "GH_HOST", "GITHUB_TOKEN",
+        "gitprovider.github", "GitHubProvider", "PyGithub", _REMOTE,
+        "https://github.com", ("GH_HOST",), (("GH_TOKEN", ".ghe.com"), ("GITHUB_TOKEN", "")),
     ),
     "gitlab": _Host(
         "gitprovider.gitlab", "GitLabProvider", "python-gitlab", _REMOTE | {"obey_rate_limit"},
-        "https://gitlab.com", "CI_SERVER_URL", "GITLAB_TOKEN",
+        "https://gitlab.com", ("GITLAB_HOST", "CI_SERVER_URL"), (("GITLAB_TOKEN", ""),),
     ),
 }  # fmt: skip
+TOKEN_VARIABLES = ("GITPROVIDER_TOKEN", *(token for host in _HOSTS.values() for token, _ in host.tokens))
+_KNOWN = "github.com, gitlab.com, and those in GH_HOST, GITLAB_HOST and CI_SERVER_URL"
 
 
 def connect(
-    name: str,
+    name: str | None = None,
     *,
     root: str | os.PathLike[str] | None = None,
     url: str | None = None,
@@ -93,10 +100,10 @@ def connect(
     """Build a provider. No request is sent. The caller closes the provider.
 
     Args:
-        name: ``local``, ``github`` or ``gitlab``.
+        name: ``local``, ``github`` or ``gitlab``; ``GITPROVIDER_PROVIDER`` by default.
         root: local: the folder of the forge; ``GITPROVIDER_ROOT`` by default.
-        url: the host, such as ``https://git.example.org``. The default is ``GITPROVIDER_URL``, then ``GH_HOST`` or
-            ``CI_SERVER_URL``, then github.com or gitlab.com.
+        url: the host, such as ``https://git.example.org``. The default is ``GITPROVIDER_URL``, then ``GH_HOST``, or
+            ``GITLAB_HOST`` and ``CI_SERVER_URL``, then github.com or gitlab.com.
         token: the credential for this host. The default is the token in the environment that is bound to this host.
         timeout, verify, retry, limits, allow_http, obey_rate_limit, settle, on_event, throttle: arguments of the
             provider's constructor; None leaves its default. An argument that the provider does not have is refused.
@@ -148,9 +155,9 @@ def connect_repo(
 ) -> tuple[Provider, str]:
     """Build the provider for a repository's URL, and return it with the repository's full path.
 
-    The known hosts are github.com, gitlab.com, the one in ``GH_HOST``, the one in ``CI_SERVER_URL``, and those in
-    ``hosts``. The URL's host must match one of them exactly. The provider connects to the host as configured, never to
-    the address in the URL. A file URL or an absolute path names a repository of a local forge.
+    The known hosts are github.com, gitlab.com, those in ``GH_HOST``, ``GITLAB_HOST`` and ``CI_SERVER_URL``, and those
+    in ``hosts``. The URL's host must match one of them exactly. The provider connects to the host as configured, never
+    to the address in the URL. A file URL or an absolute path names a repository of a local forge.
 
     Args:
         url: a URL that :func:`parse_repo_url` accepts.
@@ -185,13 +192,16 @@ def connect_repo(
 
 
 def _connect(
-    name: str,
+    name: str | None,
     root: str | os.PathLike[str] | None,
     url: str | None,
     token: str | None,
     environ: Mapping[str, str] | None,
     given: Mapping[str, Any],
 ) -> Provider:
+    env = os.environ if environ is None else _mapping("environ", environ)
+    if name is None and (name := env.get("GITPROVIDER_PROVIDER") or None) is None:
+        refuse("name", f"is missing: give {', '.join(PROVIDERS)}, or set GITPROVIDER_PROVIDER to one of them")
     name = check_text("name", name)
     host = _HOSTS.get(name)
     if host is None:
@@ -200,7 +210,6 @@ def _connect(
     for option in options:
         if option not in host.options:
             refuse(option, f"is an option that {name} does not have")
-    env = os.environ if environ is None else _mapping("environ", environ)
     if name == "local":
         for argument, value in (("url", url), ("token", token)):
             if value is not None:
@@ -222,25 +231,46 @@ def _connect_repo(
     if place.scheme == "file":
         root, path = _forge_of(place.path)
         return _connect("local", root, None, None, {}, {name: given[name] for name in given if name in _EVERY}), path
-    name, server, token, path = _recognised(
-        place, hosts, os.environ if environ is None else _mapping("environ", environ)
-    )
+    env = os.environ if environ is None else _mapping("environ", environ)
+    name, server, path = locate(place, hosts, env)
+    token = _token(_HOSTS[name], server, env, named=False)
     return _remote(name, server, token, {option: value for option, value in given.items() if value is not None}), path
 
 
-def _recognised(place: RepoUrl, hosts: Mapping[str, str], env: Mapping[str, str]) -> tuple[str, Server, str, str]:
-    """Return the kind and address of the repository's host, its token, and the repository's path there."""
+def locate(place: RepoUrl, hosts: Mapping[str, str], env: Mapping[str, str]) -> tuple[str, Server, str]:
+    """Return the kind and address of the known host that has a repository, and the repository's path there.
+
+    Raises:
+        InvalidRequestError: the URL's host is not known, or cannot have such a path.
+    """
     for name, server in _known_hosts(hosts, env):
         if server.key != place.server.key or not f"/{place.path}".startswith(f"{server.base}/"):
             continue
         path = check_repo_path(f"/{place.path}".removeprefix(f"{server.base}/"), "url")
         if name == "github" and path.count("/") != 1:
             refuse("url", "has more parts than an owner and a repository, which is all that a GitHub path has")
-        return name, server, _token(_HOSTS[name], server, env, named=False), path
+        return name, server, path
     raise InvalidRequestError(
         f"url: is on {place.server.netloc}, which is not a known host",
         argument="url",
-        hint="known hosts are github.com, gitlab.com, those in GH_HOST and CI_SERVER_URL, and those given as hosts=",
+        hint=f"known hosts are {_KNOWN}, and those given as hosts=",
+    )
+
+
+def kind_of(argument: str, address: str, env: Mapping[str, str]) -> str:
+    """Return ``github`` or ``gitlab`` for the address of a known host, which ``argument`` gave.
+
+    Raises:
+        InvalidRequestError: the address is wrong, or its host is not known.
+    """
+    server = parse_server(argument, address)
+    for name, known in _known_hosts({}, env):
+        if known.key == server.key:
+            return name
+    raise InvalidRequestError(
+        f"{argument}: {server.netloc} is not a known host, so its kind must be given",
+        argument=argument,
+        hint=f"known hosts are {_KNOWN}; for another one, name github or gitlab too",
     )
 
 
@@ -254,8 +284,7 @@ def _known_hosts(hosts: Mapping[str, str], env: Mapping[str, str]) -> Iterator[t
         known.append((name, parse_server("hosts", written)))
     for name in ("github", "gitlab"):
         host = _HOSTS[name]
-        if env.get(host.variable):
-            known.append((name, parse_server(host.variable, env[host.variable])))
+        known += [(name, parse_server(variable, env[variable])) for variable in host.variables if env.get(variable)]
         known.append((name, parse_server("url", host.public)))
     return iter(sorted(known, key=lambda one: -len(one[1].base)))
 
@@ -278,10 +307,14 @@ def _server(host: _Host, url: str | None, env: Mapping[str, str]) -> Server:
     return _bound_host(host, env)
 
 
-def _bound_host(host: _Host, env: Mapping[str, str]) -> Server:
-    """The host that the environment's token of this kind is bound to."""
-    named = env.get(host.variable)
-    return _parsed(host, host.variable, named) if named else parse_server("url", host.public)
+def _bound_host(host: _Host, env: Mapping[str, str], ending: str = "") -> Server:
+    """The host that the environment's token of this kind is bound to, if a named host's name has that ending."""
+    variable = next((variable for variable in host.variables if env.get(variable)), None)
+    public = parse_server("url", host.public)
+    if variable is None:
+        return public
+    named = _parsed(host, variable, env[variable])
+    return named if named.host.endswith(ending) else public
 
 
 def _parsed(host: _Host, argument: str, value: str) -> Server:
@@ -297,18 +330,19 @@ def _token(host: _Host, server: Server, env: Mapping[str, str], *, named: bool) 
     ours, url = env.get("GITPROVIDER_TOKEN"), env.get("GITPROVIDER_URL")
     if ours and (server.key == _parsed(host, "GITPROVIDER_URL", url).key if url else named):
         return ours
-    theirs = env.get(host.token)
-    bound = _bound_host(host, env)
-    if theirs and server.key == bound.key:
-        return theirs
-    raise AuthenticationError(f"no token for {server.netloc}", hint=_no_token_hint(host, server, bound, env))
+    for variable, ending in host.tokens:
+        if (theirs := env.get(variable)) and server.key == _bound_host(host, env, ending).key:
+            return theirs
+    raise AuthenticationError(f"no token for {server.netloc}", hint=_no_token_hint(host, server, env))
 
 
-def _no_token_hint(host: _Host, server: Server, bound: Server, env: Mapping[str, str]) -> str:
-    advice = f"set {host.token}" if server.key == bound.key else "set GITPROVIDER_TOKEN and GITPROVIDER_URL"
-    bindings = []
-    if env.get(host.token):
-        bindings.append(f"{host.token} is only sent to {bound.netloc}")
+def _no_token_hint(host: _Host, server: Server, env: Mapping[str, str]) -> str:
+    bound = {variable: _bound_host(host, env, ending) for variable, ending in host.tokens}
+    fitting = [variable for variable, theirs in bound.items() if theirs.key == server.key]
+    advice = f"set {fitting[-1]}" if fitting else "set GITPROVIDER_TOKEN and GITPROVIDER_URL"
+    bindings = [
+        f"{variable} is only sent to {theirs.netloc}" for variable, theirs in bound.items() if env.get(variable)
+    ]
     if env.get("GITPROVIDER_TOKEN"):
         bindings.append("GITPROVIDER_TOKEN is only sent to the host in GITPROVIDER_URL")
     return "; ".join([*bindings, f"{advice} (or pass token= in Python)"])

@@ -6,20 +6,22 @@ import hashlib
 import os
 import secrets
 import shlex
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
 from gitprovider._core.claims import remembered
 from gitprovider._core.store import SqliteIntentStore
+from gitprovider._core.urls import parse_repo_url, parse_server
 from gitprovider.cli.output import Output
-from gitprovider.connect import PROVIDERS, Provider, connect
-from gitprovider.errors import GitProviderError, Outcome
+from gitprovider.connect import PROVIDERS, Provider, connect, connect_repo, kind_of, locate
+from gitprovider.errors import GitProviderError, InvalidRequestError, Outcome
 from gitprovider.retry import RetryOptions
 
-TOKEN_VARIABLES = ("GITPROVIDER_TOKEN", "GITHUB_TOKEN", "GITLAB_TOKEN")
+ORIGIN = "the clone's remote origin"
 DEFAULT_RETRIES = RetryOptions().max_attempts - 1
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -44,31 +46,106 @@ class App:
         self._key = ""
 
     @contextmanager
+    def repository(self, given: str | None) -> Iterator[tuple[Provider, str]]:
+        """Build the provider for the argument REPO, and yield it with the repository's full path.
+
+        ``given`` is a path, or a URL by the rules of :func:`gitprovider.connect_repo`. None is the remote ``origin`` of
+        the clone that the command runs in. A mutation in the block is remembered until its result is known.
+        """
+        url = given if given is None or is_url(given) else None
+        if given is None and (url := origin()) is None:
+            raise click.UsageError("REPO is missing: give its path or URL, or run the command in a clone of it.")
+        provider, path = (self._named(), given) if url is None else self._at(url, "REPO" if given else ORIGIN)
+        with self._used(provider):
+            yield provider, path or ""
+
+    @contextmanager
     def provider(self, default: str | None = None) -> Iterator[Provider]:
-        """Build the provider that the options name, or ``default``, or GITPROVIDER_PROVIDER, or the local one.
+        """Build the provider for a command without the argument REPO. ``default`` is the kind if no option names one.
 
         A mutation in the block is remembered until its result is known.
         """
-        name = self.provider_name or default or os.environ.get("GITPROVIDER_PROVIDER") or "local"
+        provider = self._named(default)
+        with self._used(provider):
+            yield provider
+
+    def _named(self, default: str | None = None) -> Provider:
+        """Build the provider that the options name, or ``default``, the variables, or the clone's remote ``origin``."""
+        env = os.environ
+        name = self.provider_name or default or ("local" if self.root is not None else None)
+        if name is None and self.url is not None:
+            name = env.get("GITPROVIDER_PROVIDER") or kind_of("--url", self.url, env)
+        if name is None and not (name := env.get("GITPROVIDER_PROVIDER")) and (address := env.get("GITPROVIDER_URL")):
+            name = kind_of("GITPROVIDER_URL", address, env)
+        if not name:
+            url = origin()
+            if url is None:
+                raise click.UsageError(
+                    "it is not clear which host is meant: name it with --provider or GITPROVIDER_PROVIDER"
+                    f" ({', '.join(PROVIDERS)}), give REPO as a URL, or run the command in a clone, whose remote origin"
+                    " names it."
+                )
+            return self._at(url, ORIGIN)[0]
         remote = name != "local"
         if self.url is not None and not remote:
             raise click.UsageError("--url is for github and gitlab; the local forge takes --root.")
         if self.root is not None and remote:
             raise click.UsageError(f"--root is for the local forge; {name} takes --url.")
-        # The local forge has no transient failures, so retries would not help.
-        retry = RetryOptions(max_attempts=1 + (DEFAULT_RETRIES if self.retries is None else self.retries))
-        with connect(
+        return connect(
             name,
-            root=None if remote else self.root or os.environ.get("GITPROVIDER_ROOT") or _user_root(),
+            root=None if remote else self.root or env.get("GITPROVIDER_ROOT") or _user_root(),
             url=self.url,
+            # The local forge has no transient failures, so retries would not help.
+            retry=self._retry() if remote else None,
             timeout=self.timeout,
-            retry=retry if remote else None,
             on_event=self.out.on_event,
-        ) as provider:
+        )
+
+    def _at(self, url: str, whose: str) -> tuple[Provider, str]:
+        """Build the provider for a repository's URL. The options must not contradict it."""
+        env = dict(os.environ)
+        address = self.url or env.get("GITPROVIDER_URL")
+        kind = self.provider_name or env.get("GITPROVIDER_PROVIDER")
+        hosts = {address: kind} if address and kind in ("github", "gitlab") else {}
+        if self.url is not None and not env.get("GITPROVIDER_URL"):
+            env["GITPROVIDER_URL"] = self.url  # as url= of connect does, --url binds GITPROVIDER_TOKEN
+        try:
+            place = parse_repo_url(url)
+            name, server, _ = ("local", None, "") if place.scheme == "file" else locate(place, hosts, env)
+            if self.provider_name not in (None, name):
+                raise click.UsageError(f"{whose} is on {name}, but --provider says {self.provider_name}.")
+            if self.root is not None:
+                raise click.UsageError(f"{whose} is a URL, which names the place; leave out --root.")
+            if self.url is not None and (server is None or parse_server("--url", self.url).key != server.key):
+                raise click.UsageError(f"{whose} is on another host than --url says.")
+            provider, path = connect_repo(
+                url, hosts=hosts, environ=env, timeout=self.timeout, retry=self._retry(), on_event=self.out.on_event
+            )
+        except InvalidRequestError as exc:
+            if exc.argument != "url":
+                raise
+            raise click.UsageError(
+                f"{whose} {exc.message.removeprefix('url: ')}; give its path with --provider, and with --url for a host"
+                " of your own."
+            ) from None
+        # The printed command that finds out what became of a mutation leads to the same host.
+        self.provider_name = name
+        if server is None:
+            self.root = str(cast(Any, provider).forge.root)
+        else:
+            self.url = server.url
+        return provider, path
+
+    def _retry(self) -> RetryOptions:
+        return RetryOptions(max_attempts=1 + (DEFAULT_RETRIES if self.retries is None else self.retries))
+
+    @contextmanager
+    def _used(self, provider: Provider) -> Iterator[None]:
+        with provider:
             provider.intents = self.store = SqliteIntentStore(_store_path(place := place_of(provider)))
             self._key = f"{place}-{secrets.token_hex(4)}"
             with remembered(self.store, self._key):
-                yield provider
+                yield
 
     def fail(self, error: GitProviderError, *, kind: str | None = None) -> None:
         """Print a failure, and for a mutation that may have changed something the command that finds out.
@@ -92,6 +169,25 @@ class App:
         given = {"--provider": self.provider_name, "--root": self.root, "--url": self.url}
         options = [part for name, value in given.items() if value is not None for part in (name, value)]
         return shlex.join(["gitprovider", "resolve", key, "--wait", *options])
+
+
+def is_url(repo: str) -> bool:
+    """Report whether REPO is a URL or an absolute path, and not a repository's path on the host."""
+    return ":" in repo or repo.startswith("/")
+
+
+def origin() -> str | None:
+    """Return the URL of the remote ``origin`` of the clone that contains the working directory, or None."""
+    try:
+        ran = subprocess.run(
+            ["git", "remote", "get-url", "origin"],  # noqa: S607 - the user's own Git, as everywhere in their shell
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError:
+        return None
+    return ran.stdout.strip() or None if ran.returncode == 0 else None
 
 
 def place_of(provider: Provider) -> str:
@@ -138,21 +234,22 @@ _OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
         ("--provider", "provider_name"),
         {
             "type": click.Choice(PROVIDERS),
-            "help": "The kind of host [default: GITPROVIDER_PROVIDER, or local].",
+            "help": "The kind of host [default: that of REPO as a URL, GITPROVIDER_PROVIDER, or the clone's origin].",
         },
     ),
     (
         ("--root",),
         {
             "type": click.Path(file_okay=False),
-            "help": "The local forge's folder [default: GITPROVIDER_ROOT, or ~/.local/share/gitprovider].",
+            "help": "The local forge's folder [default: GITPROVIDER_ROOT, or ~/.local/share/gitprovider]. It implies"
+            " --provider local.",
         },
     ),
     (
         ("--url",),
         {
-            "help": "The host's address, such as https://git.example.org [default: GITPROVIDER_URL, then GH_HOST or"
-            " CI_SERVER_URL, then github.com or gitlab.com]."
+            "help": "The host's address, such as https://git.example.org [default: GITPROVIDER_URL, then GH_HOST, or"
+            " GITLAB_HOST and CI_SERVER_URL, then github.com or gitlab.com]."
         },
     ),
     (

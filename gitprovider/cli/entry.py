@@ -13,8 +13,9 @@ from typing import Any
 import click
 
 from gitprovider.cli import exits, jobs, operations
-from gitprovider.cli.app import TOKEN_VARIABLES, App, global_options
+from gitprovider.cli.app import App, global_options
 from gitprovider.cli.output import Output, OutputLostError
+from gitprovider.connect import TOKEN_VARIABLES
 from gitprovider.errors import GitProviderError, InvalidRequestError
 from gitprovider.events import OperationEvent
 

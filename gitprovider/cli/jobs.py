@@ -16,7 +16,14 @@ from gitprovider.bootstrap import BootstrapReport, StepEvent, StepReport, StepSt
 from gitprovider.cli import exits
 from gitprovider.cli.app import App, global_options, place_in, place_of, store_of
 from gitprovider.cli.demo import write_project
-from gitprovider.cli.operations import author_option, parse_author, rules_options, visibility_option
+from gitprovider.cli.operations import (
+    RepoCommand,
+    author_option,
+    parse_author,
+    repo_argument,
+    rules_options,
+    visibility_option,
+)
 from gitprovider.errors import GitProviderError, Outcome
 from gitprovider.intent import Intent
 from gitprovider.models import BranchProtection, Repo, Visibility
@@ -32,8 +39,8 @@ _RESOLVE_EXITS = {
 }
 
 
-@click.command("bootstrap")
-@click.argument("repo", metavar="REPO")
+@click.command("bootstrap", cls=RepoCommand)
+@repo_argument
 @click.option("--from", "source", required=True, type=click.Path(), metavar="DIR", help="The directory with the files.")
 @click.option("--description", default="", help="One line.")
 @visibility_option
@@ -49,7 +56,7 @@ _RESOLVE_EXITS = {
 def bootstrap_command(
     app: App,
     /,
-    repo: str,
+    repo: str | None,
     source: str,
     description: str,
     visibility: str,
@@ -169,10 +176,10 @@ def recover_command(app: App, wait: bool, forget: bool) -> int:
 COMMANDS = (bootstrap_command, demo, resolve_command, recover_command)
 
 
-def _bootstrap(app: App, repo: str, **arguments: Any) -> BootstrapReport:
-    with app.provider() as provider, app.out.working(f"creating {repo}"):
+def _bootstrap(app: App, repo: str | None, **arguments: Any) -> BootstrapReport:
+    with app.repository(repo) as (provider, path), app.out.working(f"creating {path}"):
         steps: list[StepReport] = []
-        app.out.so_far = {"provider": provider.name, "repo": repo, "steps": []}
+        app.out.so_far = {"provider": provider.name, "repo": path, "steps": []}
 
         def on_step(event: StepEvent) -> None:
             match event:
@@ -186,7 +193,7 @@ def _bootstrap(app: App, repo: str, **arguments: Any) -> BootstrapReport:
                     app.out.so_far = {**app.out.so_far, "steps": [step.to_json() for step in steps]}
                     app.out.step(event.status.value, event.name, event.target, event.detail)
 
-        return bootstrap(provider, repo, on_step=on_step, key=f"{place_of(provider)}-bootstrap:{repo}", **arguments)
+        return bootstrap(provider, path, on_step=on_step, key=f"{place_of(provider)}-bootstrap:{path}", **arguments)
 
 
 def _ended(app: App, report: BootstrapReport) -> int:

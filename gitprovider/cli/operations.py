@@ -1,11 +1,11 @@
-"""The contract's eight operations as commands."""
+"""The contract's eight operations, and the reads of pull requests, as commands."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import click
 
@@ -18,12 +18,35 @@ from gitprovider.models import (
     FileChange,
     MergeMethod,
     MoveFile,
+    PullRequestState,
     PutFile,
     Visibility,
 )
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_REPO = click.argument("repo", metavar="REPO")
+repo_argument = click.argument("repo", metavar="[REPO]", required=False)
+
+
+class RepoCommand(click.Command):
+    """A command whose first argument, REPO, may be left out, also before an argument that is required."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments. A single one is the one that is required."""
+        rest = super().parse_args(ctx, args)
+        needed = next((param for param in self.get_params(ctx) if param.metavar in _NEEDED), None)
+        if needed is None or needed.name is None or ctx.resilient_parsing or ctx.params[needed.name] is not None:
+            return rest
+        if (only := ctx.params["repo"]) is None:
+            raise click.MissingParameter(ctx=ctx, param=needed)
+        ctx.params |= {"repo": None, needed.name: needed.type_cast_value(ctx, only)}
+        return rest
+
+
+_NEEDED = ("NAME", "BRANCH", "NUMBER")
+_name, _branch, _number = (
+    click.argument(metavar.lower(), metavar=metavar, required=False, type=kind)
+    for metavar, kind in zip(_NEEDED, (str, str, int), strict=True)
+)
 
 
 _RULES = (
@@ -67,74 +90,74 @@ visibility_option = click.option(
 )
 
 
-@click.command("get-repo")
-@_REPO
+@click.command("get-repo", cls=RepoCommand)
+@repo_argument
 @global_options(hidden=True)
 @click.pass_obj
-def get_repo(app: App, repo: str) -> None:
+def get_repo(app: App, repo: str | None) -> None:
     """Show a repository."""
-    with app.provider() as provider, app.out.working(f"reading {repo}"):
-        found = provider.get_repo(repo)
+    with app.repository(repo) as (provider, path), app.out.working(f"reading {path}"):
+        found = provider.get_repo(path)
     app.out.value(found)
 
 
-@click.command("list-branches")
-@_REPO
+@click.command("list-branches", cls=RepoCommand)
+@repo_argument
 @global_options(hidden=True)
 @click.pass_obj
-def list_branches(app: App, repo: str) -> None:
+def list_branches(app: App, repo: str | None) -> None:
     """List every branch with its head, sorted by name."""
-    with app.provider() as provider, app.out.working(f"reading the branches of {repo}"):
-        branches = provider.list_branches(repo)
+    with app.repository(repo) as (provider, path), app.out.working(f"reading the branches of {path}"):
+        branches = provider.list_branches(path)
     rows = [(branch.name, branch.sha, "protected" if branch.protected else "") for branch in branches]
     app.out.document(plain(branches), rows, columns=("branch", "head", "protection"))
 
 
-@click.command("create-repo")
-@_REPO
+@click.command("create-repo", cls=RepoCommand)
+@repo_argument
 @click.option("--description", default="", help="One line.")
 @visibility_option
 @click.option("--auto-init", is_flag=True, help="Create a first commit with a README.")
 @global_options(hidden=True)
 @click.pass_obj
-def create_repo(app: App, repo: str, description: str, visibility: str, auto_init: bool) -> None:
+def create_repo(app: App, repo: str | None, description: str, visibility: str, auto_init: bool) -> None:
     """Create a repository."""
-    with app.provider() as provider, app.out.working(f"creating {repo}"):
+    with app.repository(repo) as (provider, path), app.out.working(f"creating {path}"):
         made = provider.create_repo(
-            repo, description=description, visibility=Visibility(visibility), auto_init=auto_init
+            path, description=description, visibility=Visibility(visibility), auto_init=auto_init
         )
     app.out.value(made)
 
 
-@click.command("create-branch")
-@_REPO
-@click.argument("name")
+@click.command("create-branch", cls=RepoCommand)
+@repo_argument
+@_name
 @click.option("--source", required=True, help="An existing branch, or a full commit sha.")
 @global_options(hidden=True)
 @click.pass_obj
-def create_branch(app: App, repo: str, name: str, source: str) -> None:
+def create_branch(app: App, repo: str | None, name: str, source: str) -> None:
     """Create the branch NAME. An existing branch is never moved."""
-    with app.provider() as provider, app.out.working(f"creating {name} in {repo}"):
-        made = provider.create_branch(repo, name, source=source)
+    with app.repository(repo) as (provider, path), app.out.working(f"creating {name} in {path}"):
+        made = provider.create_branch(path, name, source=source)
     app.out.value(made)
 
 
-@click.command("protect-branch")
-@_REPO
-@click.argument("branch")
+@click.command("protect-branch", cls=RepoCommand)
+@repo_argument
+@_branch
 @rules_options
 @global_options(hidden=True)
 @click.pass_obj
-def protect_branch(app: App, /, repo: str, branch: str, **rules: Any) -> None:
+def protect_branch(app: App, /, repo: str | None, branch: str, **rules: Any) -> None:
     """Protect BRANCH at least as much as requested, and show its protection. No existing rule is weakened."""
-    with app.provider() as provider, app.out.working(f"protecting {branch} of {repo}"):
-        protection = provider.protect_branch(repo, branch, BranchProtection(**rules))
+    with app.repository(repo) as (provider, path), app.out.working(f"protecting {branch} of {path}"):
+        protection = provider.protect_branch(path, branch, BranchProtection(**rules))
     app.out.value(protection)
 
 
-@click.command("commit-files")
-@_REPO
-@click.argument("branch")
+@click.command("commit-files", cls=RepoCommand)
+@repo_argument
+@_branch
 @click.option("--put", "puts", multiple=True, metavar="PATH=FILE", help="Write FILE to PATH in the repository.")
 @click.option("--delete", "deletes", multiple=True, metavar="PATH", help="Delete PATH.")
 @click.option("--move", "moves", multiple=True, metavar="FROM=TO", help="Move a file.")
@@ -149,7 +172,7 @@ def protect_branch(app: App, /, repo: str, branch: str, **rules: Any) -> None:
 @click.pass_obj
 def commit_files(
     app: App,
-    repo: str,
+    repo: str | None,
     branch: str,
     puts: Sequence[str],
     deletes: Sequence[str],
@@ -166,41 +189,51 @@ def commit_files(
     modes = {**dict.fromkeys(executable, True), **dict.fromkeys(not_executable, False)}
     changes: list[FileChange] = []
     for put in puts:
-        path, file = _pair("--put", put, "PATH=FILE")
-        changes.append(PutFile(path=path, content=Path(file), executable=modes.pop(path, None)))
+        name, file = _pair("--put", put, "PATH=FILE")
+        changes.append(PutFile(path=name, content=Path(file), executable=modes.pop(name, None)))
     if modes:
         raise click.UsageError(f"{min(modes)!r} has a mode but no --put; add --put {min(modes)}=FILE.")
-    changes += [DeleteFile(path=path) for path in deletes]
+    changes += [DeleteFile(path=name) for name in deletes]
     for move in moves:
-        path, to = _pair("--move", move, "FROM=TO")
-        changes.append(MoveFile(path=path, to=to))
+        name, to = _pair("--move", move, "FROM=TO")
+        changes.append(MoveFile(path=name, to=to))
     who = parse_author(author)
-    with app.provider() as provider, app.out.working(f"committing to {branch} of {repo}"):
-        commit = provider.commit_files(repo, branch, changes, message=message, author=who, expected_head=expected_head)
+    with app.repository(repo) as (provider, path), app.out.working(f"committing to {branch} of {path}"):
+        commit = provider.commit_files(path, branch, changes, message=message, author=who, expected_head=expected_head)
     app.out.value(commit)
 
 
-@click.command("open-pull-request")
-@_REPO
+@click.command("open-pull-request", cls=RepoCommand)
+@repo_argument
 @click.option("--source-branch", required=True)
 @click.option("--target-branch", required=True)
 @click.option("--title", required=True)
 @click.option("--description", default="", help="Markdown.")
+@click.option(
+    "--body-file", type=click.File(encoding="utf-8"), metavar="FILE", help="Read the description; - is standard input."
+)
 @click.option("--draft", is_flag=True)
 @click.option("--label", "labels", multiple=True, help="Can be repeated.")
 @click.option("--reviewer", "reviewers", multiple=True, help="A user name; can be repeated.")
 @global_options(hidden=True)
 @click.pass_obj
-def open_pull_request(app: App, /, repo: str, **request: Any) -> None:
+def open_pull_request(app: App, /, repo: str | None, body_file: TextIO | None, **request: Any) -> None:
     """Open a pull request (GitLab: merge request)."""
-    with app.provider() as provider, app.out.working(f"opening a pull request in {repo}"):
-        opened = provider.open_pull_request(repo, **request)
+    if body_file is not None:
+        if request["description"]:
+            raise click.UsageError("--description and --body-file are given; give one of them.")
+        try:
+            request["description"] = body_file.read()
+        except UnicodeDecodeError:
+            raise click.UsageError(f"--body-file {body_file.name} is not UTF-8.") from None
+    with app.repository(repo) as (provider, path), app.out.working(f"opening a pull request in {path}"):
+        opened = provider.open_pull_request(path, **request)
     app.out.value(opened)
 
 
-@click.command("merge-pull-request")
-@_REPO
-@click.argument("number", type=int)
+@click.command("merge-pull-request", cls=RepoCommand)
+@repo_argument
+@_number
 @click.option(
     "--method", type=click.Choice([m.value for m in MergeMethod]), default=MergeMethod.MERGE.value, show_default=True
 )
@@ -213,16 +246,52 @@ def open_pull_request(app: App, /, repo: str, **request: Any) -> None:
 )  # fmt: skip
 @global_options(hidden=True)
 @click.pass_obj
-def merge_pull_request(app: App, /, repo: str, number: int, method: str, wait: float, **request: Any) -> None:
+def merge_pull_request(app: App, /, repo: str | None, number: int, method: str, wait: float, **request: Any) -> None:
     """Merge pull request NUMBER at a known head."""
-    with app.provider() as provider, app.out.working(f"merging pull request {number} of {repo}"):
-        merged = provider.merge_pull_request(repo, number, method=MergeMethod(method), timeout=wait, **request)
+    with app.repository(repo) as (provider, path), app.out.working(f"merging pull request {number} of {path}"):
+        merged = provider.merge_pull_request(path, number, method=MergeMethod(method), timeout=wait, **request)
     app.out.value(merged)
+
+
+@click.command("view-pull-request", cls=RepoCommand)
+@repo_argument
+@_number
+@global_options(hidden=True)
+@click.pass_obj
+def view_pull_request(app: App, repo: str | None, number: int) -> None:
+    """Show pull request NUMBER."""
+    with app.repository(repo) as (provider, path), app.out.working(f"reading pull request {number} of {path}"):
+        found = provider.get_pull_request(path, number)
+    app.out.value(found)
+
+
+@click.command("list-pull-requests", cls=RepoCommand)
+@repo_argument
+@click.option("--source-branch", required=True)
+@click.option("--target-branch", help="[default: the repository's default branch]")
+@click.option("--state", type=click.Choice([state.value for state in PullRequestState]), help="[default: any]")
+@global_options(hidden=True)
+@click.pass_obj
+def list_pull_requests(
+    app: App, repo: str | None, source_branch: str, target_branch: str | None, state: str | None
+) -> None:
+    """List the pull requests from one branch into another."""
+    with app.repository(repo) as (provider, path), app.out.working(f"reading the pull requests of {path}"):
+        found = provider.find_pull_requests(
+            path,
+            source_branch=source_branch,
+            target_branch=target_branch or provider.get_repo(path).default_branch,
+            state=None if state is None else PullRequestState(state),
+        )
+    rows = [(pull.number, pull.state.value, pull.title, pull.head_sha) for pull in found]
+    app.out.document(plain(found), rows, columns=("number", "state", "title", "head"))
 
 
 COMMANDS = (
     get_repo,
     list_branches,
+    view_pull_request,
+    list_pull_requests,
     create_repo,
     create_branch,
     protect_branch,

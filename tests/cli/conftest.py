@@ -18,6 +18,7 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in list(os.environ):
         if name.startswith(VARIABLES):
             monkeypatch.delenv(name)
+    monkeypatch.setenv("GITPROVIDER_PROVIDER", "local")
     monkeypatch.setenv("GITPROVIDER_ROOT", str(tmp_path / "forge"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)

@@ -109,7 +109,7 @@ def test_without_json_a_failure_is_a_line_on_standard_error(run: Run) -> None:
 
 def test_an_invalid_argument_is_exit_code_2(run: Run) -> None:
     """What the contract refuses before any request is as if the parser had refused it."""
-    ran = run("--json", "get-repo", "https://github.com/acme/widgets")
+    ran = run("--json", "get-repo", "acme")
 
     assert (ran.code, ran.error["type"]) == (2, "InvalidRequestError")
 
@@ -313,7 +313,7 @@ def test_an_interrupt_is_exit_code_130_and_carries_the_evidence(
         operation="create_repo", provider="github", host="github.com", repo="a/b", duration=1.0, requests=1,
         error="KeyboardInterrupt", outcome=Outcome.UNKNOWN, intent=intent,
     )  # fmt: skip
-    monkeypatch.setattr(app.App, "provider", _interrupted_by(ended))
+    monkeypatch.setattr(app.App, "repository", _interrupted_by(ended))
 
     ran = run("--json", "create-repo", "a/b")
 
@@ -322,11 +322,11 @@ def test_an_interrupt_is_exit_code_130_and_carries_the_evidence(
 
 
 def _interrupted_by(event: OperationEvent) -> Any:
-    def provider(self: app.App, default: str | None = None) -> Any:
+    def repository(self: app.App, given: str | None) -> Any:
         self.out.on_event(event)
         raise KeyboardInterrupt
 
-    return provider
+    return repository
 
 
 def test_an_interrupt_between_operations_is_applied_to_none(run: Run, failing: Callable[[BaseException], None]) -> None:

@@ -196,6 +196,32 @@ def test_bootstrap_makes_nothing_on_the_word_of_a_gateway(run: Run, tmp_path: Pa
 
 
 @pytest.mark.parametrize("host", ["github", "gitlab-free"])
+def test_a_url_leads_to_the_host_and_so_does_the_printed_command(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    """A mutation by URL whose answer is lost prints a command that asks another host."""
+    forge = forge_for(host, tmp_path / "served")
+    forge.create_repo("acme/widgets", auto_init=True)
+    script = FaultScript()
+    script.add(Fault(kind="reset", method="POST", when="after"))
+    monkeypatch.delenv("GITPROVIDER_PROVIDER")
+    with served(host, forge, script) as ((_, kind, _, url), _):
+        lost = run(
+            "--provider", kind, "--url", url, "create-branch", f"{url}/acme/widgets.git", "x", "--source", "main"
+        )
+        command = lost.err.partition("next: `gitprovider ")[2].partition("`")[0]
+        monkeypatch.delenv("GITPROVIDER_TOKEN")
+        monkeypatch.setenv("GH_HOST" if host == "github" else "GITLAB_HOST", url)
+        monkeypatch.setenv("GITHUB_TOKEN" if host == "github" else "GITLAB_TOKEN", TOKEN)
+        found = run(*command.split())
+        seen = run("--json", "get-repo", f"{url}/acme/widgets")
+
+    assert (lost.code, found.code) == (8, 0), lost.err + found.err
+    assert "verdict\tapplied" in found.out
+    assert seen.document["path"] == "acme/widgets"
+
+
+@pytest.mark.parametrize("host", ["github", "gitlab-free"])
 def test_debug_shows_each_request_and_no_secret(run: Run, tmp_path: Path, host: str) -> None:
     """Whoever asks the host's support cannot name the request, or pastes a token or a body with it."""
     with served(host, forge_for(host, tmp_path)) as (options, request_log):

@@ -49,6 +49,12 @@ def test_the_process_s_environment_is_read_by_default(tmp_path: Path, monkeypatc
     assert isinstance(connect("local"), LocalProvider)
 
 
+def test_the_kind_of_host_may_be_a_variable(tmp_path: Path) -> None:
+    """A program that is configured by its environment alone cannot leave the kind of host to it."""
+    with connect(environ={"GITPROVIDER_PROVIDER": "local", "GITPROVIDER_ROOT": str(tmp_path)}) as provider:
+        assert isinstance(provider, LocalProvider)
+
+
 @pytest.mark.parametrize(
     ("name", "environ", "kind", "shown"),
     [
@@ -143,6 +149,7 @@ def test_the_local_forge_waits_as_long_as_it_is_told(tmp_path: Path) -> None:
     [
         ("svn", {}, "name"),
         (None, {}, "name"),
+        (None, {"environ": {"GITPROVIDER_PROVIDER": "svn"}}, "name"),
         ("local", {}, "root"),
         ("local", {"root": ""}, "root"),
         ("local", {"root": 7}, "root"),

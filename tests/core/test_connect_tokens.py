@@ -22,7 +22,8 @@ from gitprovider.fakes.serve import serving
 from tests.support.tls import server_context
 
 GITHUB, GITLAB, OURS = "ghp_" + "g" * 36, "glpat-" + "l" * 20, "ours-" + "o" * 20
-TOKENS = (GITHUB, GITLAB, OURS)
+GH = "gho_" + "h" * 36  # for gh
+TOKENS = (GITHUB, GITLAB, OURS, GH)
 HOMES = {
     "GITHUB_TOKEN": GITHUB, "GITLAB_TOKEN": GITLAB, "GITPROVIDER_TOKEN": OURS,
     "GH_HOST": "git.example.org", "CI_SERVER_URL": "https://gitlab.example.org/gitlab",
@@ -213,8 +214,35 @@ def test_data_residency_is_reached_at_its_own_api(recorder: Recorder) -> None:
 
 
 @pytest.mark.parametrize(
+    ("url", "environ", "host", "token"),
+    [
+        ("https://github.com/a/b", {}, "api.github.com", GH),
+        ("https://octocorp.ghe.com/a/b", {"GH_HOST": "octocorp.ghe.com"}, "api.octocorp.ghe.com", GH),
+        ("https://git.example.org/a/b", {"GH_HOST": "git.example.org"}, "git.example.org", GITHUB),
+        ("https://github.com/a/b", {"GH_HOST": "git.example.org"}, "api.github.com", GH),
+        ("https://gitlab.example.org/a/b", {"GITLAB_HOST": "gitlab.example.org"}, "gitlab.example.org", GITLAB),
+        ("https://forge.example.org:8443/a/b", {"GITLAB_HOST": "https://forge.example.org:8443",
+                                                "CI_SERVER_URL": "https://gitlab.example.org"},
+         "forge.example.org:8443", GITLAB),
+    ],
+)  # fmt: skip
+def test_a_variable_of_gh_and_glab_has_one_home(
+    recorder: Recorder, url: str, environ: dict[str, str], host: str, token: str
+) -> None:
+    """GH_TOKEN goes to a server that gh would not send it to, or GITLAB_HOST does not go before CI_SERVER_URL."""
+    read(recorder, url, None, {"GH_TOKEN": GH, "GITHUB_TOKEN": GITHUB, "GITLAB_TOKEN": GITLAB, **environ})
+
+    assert set(recorder.tokens()) == {(host, token)}
+
+
+@pytest.mark.parametrize(
     ("build", "environ"),
     [
+        (lambda env: connect("github", environ=env), {"GH_TOKEN": GH, "GH_HOST": "git.example.org"}),
+        (lambda env: connect_repo("https://gitlab.com/a/b", environ=env),
+         {"GITLAB_TOKEN": GITLAB, "GITLAB_HOST": "gitlab.example.org"}),
+        (lambda env: connect_repo("https://gitlab.example.org/a/b", environ=env),
+         {"GITLAB_TOKEN": GITLAB, "GITLAB_HOST": "gitlab.com", "CI_SERVER_URL": "https://gitlab.example.org"}),
         (lambda env: connect("github", environ=env), {"GITHUB_TOKEN": GITHUB, "GH_HOST": "git.example.org",
                                                       "GITPROVIDER_URL": "https://github.com"}),
         (lambda env: connect_repo("https://gitlab.com/a/b", environ=env),
