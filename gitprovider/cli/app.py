@@ -284,6 +284,11 @@ _OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
 )
 
 
+def examples(*commands: str) -> str:
+    """Return the text with examples at the end of a command's help. They are the arguments of ``gitprovider``."""
+    return "\n".join(["\b", "Examples:", *(f"  gitprovider {command}" for command in commands)])
+
+
 def global_options(*, hidden: bool = False) -> Callable[[_F], _F]:
     """Return a decorator that adds the global options. They are accepted before and after the command's name."""
 

@@ -11,14 +11,16 @@ from contextlib import contextmanager
 from typing import Any
 
 import click
+from click.shell_completion import get_completion_class
 
 from gitprovider.cli import exits, jobs, operations
-from gitprovider.cli.app import App, global_options
+from gitprovider.cli.app import App, examples, global_options
 from gitprovider.cli.output import Output, OutputLostError
 from gitprovider.connect import TOKEN_VARIABLES
 from gitprovider.errors import GitProviderError, InvalidRequestError
 from gitprovider.events import OperationEvent
 
+_NAME = "gitprovider"
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
@@ -35,7 +37,12 @@ class _Program(click.Group):
             raise InterruptedCommandError from None
 
 
-@click.group(cls=_Program, context_settings=_CONTEXT, no_args_is_help=False)
+@click.group(
+    cls=_Program,
+    context_settings=_CONTEXT,
+    no_args_is_help=False,
+    epilog=examples("--provider github get-repo acme/widgets", "list-branches https://gitlab.com/acme/widgets", "demo"),
+)
 @global_options()
 @click.version_option(package_name="gitprovider", message="%(version)s")
 def cli() -> None:
@@ -48,8 +55,26 @@ def cli() -> None:
     not mergeable, 6 rate limited, 7 unavailable, 8 outcome unknown or partial, 9 not applied (`resolve`),
     130 interrupted, 143 terminated.
 
-    The global options may also follow the command.
+    The provider is the one of --provider, of REPO's host if REPO is a URL, of GITPROVIDER_PROVIDER, or of the remote
+    origin of the clone that the command runs in. In a clone, REPO may be left out. The global options may also follow
+    the command.
     """
+
+
+@cli.command("completion", epilog=examples("completion bash > ~/.local/share/bash-completion/completions/gitprovider"))
+@click.argument("shell", type=click.Choice(("bash", "fish", "zsh")))
+@global_options(hidden=True)
+@click.pass_obj
+def completion(app: App, shell: str) -> None:
+    """Print the script that completes commands and options in SHELL."""
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise click.UsageError(f"this version of click has no completion for {shell}.")
+    script = kind(cli, {}, _NAME, f"_{_NAME}_COMPLETE".upper()).source()
+    if app.out.as_json:
+        app.out.document({"shell": shell, "script": script}, ())
+    else:
+        app.out.text(script)
 
 
 for _command in (*operations.COMMANDS, *jobs.COMMANDS):
@@ -98,8 +123,10 @@ def _terminable() -> Iterator[list[int]]:
 def _run(args: Sequence[str], out: Output) -> int:
     app = App(out)
     try:
-        result: Any = cli.main(list(args), prog_name="gitprovider", obj=app, standalone_mode=False)
+        result: Any = cli.main(list(args), prog_name=_NAME, obj=app, standalone_mode=False)
         return result if isinstance(result, int) else exits.OK
+    except SystemExit as exc:  # how click ends after it has answered a shell that completes a command
+        return exits.OK if exc.code is None else int(exc.code)
     except click.ClickException as exc:
         out.as_json |= "--json" in args
         app.fail(InvalidRequestError(exc.format_message(), hint=_usage_hint(exc)))

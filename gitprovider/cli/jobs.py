@@ -14,7 +14,7 @@ import click
 from gitprovider._core.json import plain
 from gitprovider.bootstrap import BootstrapReport, StepEvent, StepReport, StepStart, StepWait, bootstrap
 from gitprovider.cli import exits
-from gitprovider.cli.app import App, global_options, place_in, place_of, store_of
+from gitprovider.cli.app import App, examples, global_options, place_in, place_of, store_of
 from gitprovider.cli.demo import write_project
 from gitprovider.cli.operations import (
     RepoCommand,
@@ -39,7 +39,14 @@ _RESOLVE_EXITS = {
 }
 
 
-@click.command("bootstrap", cls=RepoCommand)
+@click.command(
+    "bootstrap",
+    cls=RepoCommand,
+    epilog=examples(
+        "bootstrap acme/widgets --from ./widgets --plan --provider github",
+        "bootstrap acme/widgets --from ./widgets --pull-request --required-approvals 1 --provider github",
+    ),
+)
 @repo_argument
 @click.option("--from", "source", required=True, type=click.Path(), metavar="DIR", help="The directory with the files.")
 @click.option("--description", default="", help="One line.")
@@ -87,7 +94,10 @@ def bootstrap_command(
     return _ended(app, report)
 
 
-@click.command("demo")
+@click.command(
+    "demo",
+    epilog=examples("demo", "demo /tmp/demo --json"),
+)
 @click.argument("folder", type=click.Path(path_type=Path), default="demo")
 @global_options(hidden=True)
 @click.pass_obj
@@ -117,7 +127,10 @@ def demo(app: App, folder: Path) -> int:
     return exits.OK
 
 
-@click.command("resolve")
+@click.command(
+    "resolve",
+    epilog=examples("resolve github-1a2b3c4d-5e6f7a8b --wait", "resolve failure.json --provider github"),
+)
 @click.argument("evidence", metavar="ID|FILE")
 @click.option("--wait", is_flag=True, help="Read the host again until a lost request can no longer take effect.")
 @global_options(hidden=True)
@@ -144,7 +157,10 @@ def resolve_command(app: App, evidence: str, wait: bool) -> int:
     return _RESOLVE_EXITS[resolution.verdict]
 
 
-@click.command("recover")
+@click.command(
+    "recover",
+    epilog=examples("recover --provider github --wait", "recover --wait --forget"),
+)
 @click.option("--wait", is_flag=True, help="Read the host again until lost requests can no longer take effect.")
 @click.option("--forget", is_flag=True, help="Forget those that were applied or not applied.")
 @global_options(hidden=True)

@@ -10,7 +10,7 @@ from typing import Any, TextIO, TypeVar
 import click
 
 from gitprovider._core.json import plain
-from gitprovider.cli.app import App, global_options
+from gitprovider.cli.app import App, examples, global_options
 from gitprovider.models import (
     Author,
     BranchProtection,
@@ -90,7 +90,15 @@ visibility_option = click.option(
 )
 
 
-@click.command("get-repo", cls=RepoCommand)
+@click.command(
+    "get-repo",
+    cls=RepoCommand,
+    epilog=examples(
+        "get-repo acme/widgets --provider github",
+        "get-repo https://gitlab.com/acme/platform/widgets",
+        "get-repo --json",
+    ),
+)
 @repo_argument
 @global_options(hidden=True)
 @click.pass_obj
@@ -101,7 +109,11 @@ def get_repo(app: App, repo: str | None) -> None:
     app.out.value(found)
 
 
-@click.command("list-branches", cls=RepoCommand)
+@click.command(
+    "list-branches",
+    cls=RepoCommand,
+    epilog=examples("list-branches acme/widgets --provider gitlab", "list-branches --json | jq -r '.[].name'"),
+)
 @repo_argument
 @global_options(hidden=True)
 @click.pass_obj
@@ -113,7 +125,14 @@ def list_branches(app: App, repo: str | None) -> None:
     app.out.document(plain(branches), rows, columns=("branch", "head", "protection"))
 
 
-@click.command("create-repo", cls=RepoCommand)
+@click.command(
+    "create-repo",
+    cls=RepoCommand,
+    epilog=examples(
+        "create-repo acme/widgets --provider github --description 'All our widgets' --auto-init",
+        "create-repo acme/widgets --provider gitlab --visibility internal --url https://git.example.org",
+    ),
+)
 @repo_argument
 @click.option("--description", default="", help="One line.")
 @visibility_option
@@ -129,7 +148,13 @@ def create_repo(app: App, repo: str | None, description: str, visibility: str, a
     app.out.value(made)
 
 
-@click.command("create-branch", cls=RepoCommand)
+@click.command(
+    "create-branch",
+    cls=RepoCommand,
+    epilog=examples(
+        "create-branch acme/widgets release --source main --provider github", "create-branch release --source main"
+    ),
+)
 @repo_argument
 @_name
 @click.option("--source", required=True, help="An existing branch, or a full commit sha.")
@@ -142,7 +167,14 @@ def create_branch(app: App, repo: str | None, name: str, source: str) -> None:
     app.out.value(made)
 
 
-@click.command("protect-branch", cls=RepoCommand)
+@click.command(
+    "protect-branch",
+    cls=RepoCommand,
+    epilog=examples(
+        "protect-branch acme/widgets main --required-approvals 1 --provider github",
+        "protect-branch main --required-check ci --enforce-admins",
+    ),
+)
 @repo_argument
 @_branch
 @rules_options
@@ -155,7 +187,14 @@ def protect_branch(app: App, /, repo: str | None, branch: str, **rules: Any) -> 
     app.out.value(protection)
 
 
-@click.command("commit-files", cls=RepoCommand)
+@click.command(
+    "commit-files",
+    cls=RepoCommand,
+    epilog=examples(
+        "commit-files acme/widgets main -m 'Add the logo' --put assets/logo.png=logo.png --provider github",
+        "commit-files topic -m 'Tidy up' --delete old.txt --move a.txt=docs/a.txt",
+    ),
+)
 @repo_argument
 @_branch
 @click.option("--put", "puts", multiple=True, metavar="PATH=FILE", help="Write FILE to PATH in the repository.")
@@ -203,7 +242,14 @@ def commit_files(
     app.out.value(commit)
 
 
-@click.command("open-pull-request", cls=RepoCommand)
+@click.command(
+    "open-pull-request",
+    cls=RepoCommand,
+    epilog=examples(
+        "open-pull-request --source-branch topic --target-branch main --title 'A change'",
+        "open-pull-request --source-branch topic --target-branch main --title 'A change' --body-file - < body.md",
+    ),
+)
 @repo_argument
 @click.option("--source-branch", required=True)
 @click.option("--target-branch", required=True)
@@ -231,7 +277,14 @@ def open_pull_request(app: App, /, repo: str | None, body_file: TextIO | None, *
     app.out.value(opened)
 
 
-@click.command("merge-pull-request", cls=RepoCommand)
+@click.command(
+    "merge-pull-request",
+    cls=RepoCommand,
+    epilog=examples(
+        "merge-pull-request acme/widgets 7 --method squash --provider github",
+        "merge-pull-request 7 --delete-source-branch",
+    ),
+)
 @repo_argument
 @_number
 @click.option(
@@ -253,7 +306,11 @@ def merge_pull_request(app: App, /, repo: str | None, number: int, method: str, 
     app.out.value(merged)
 
 
-@click.command("view-pull-request", cls=RepoCommand)
+@click.command(
+    "view-pull-request",
+    cls=RepoCommand,
+    epilog=examples("view-pull-request acme/widgets 7 --provider github", "view-pull-request 7 --json"),
+)
 @repo_argument
 @_number
 @global_options(hidden=True)
@@ -265,7 +322,14 @@ def view_pull_request(app: App, repo: str | None, number: int) -> None:
     app.out.value(found)
 
 
-@click.command("list-pull-requests", cls=RepoCommand)
+@click.command(
+    "list-pull-requests",
+    cls=RepoCommand,
+    epilog=examples(
+        "list-pull-requests acme/widgets --source-branch topic --provider github",
+        "list-pull-requests --source-branch topic --state open",
+    ),
+)
 @repo_argument
 @click.option("--source-branch", required=True)
 @click.option("--target-branch", help="[default: the repository's default branch]")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -23,6 +24,7 @@ from gitprovider.events import Event, OperationEvent, RequestEvent, RetryEvent
 from gitprovider.redact import printable, redact
 
 _LINE = 20_000  # characters; longer than any value except a description
+_SHORT_SHA = 10
 _STEP = (13, 20, 18, 0)  # column widths of steps; they are fixed because each step is printed before the next is known
 
 
@@ -79,6 +81,10 @@ class Output:
             self._table(rows, columns)
         else:
             self._write(*("\t".join(self._line(cell) for cell in row) for row in rows))
+
+    def text(self, text: str) -> None:
+        """Print a text of this program as it is."""
+        self._write(text)
 
     def say(self, text: str, *, indent: str = "") -> None:
         """Print one line on standard output. With JSON, print nothing."""
@@ -192,12 +198,18 @@ class Output:
         return value
 
     def _table(self, rows: Iterable[Sequence[Any]], columns: Sequence[str]) -> None:
+        cells = [[Text(self._line(_short(cell) if columns else cell)) for cell in row] for row in rows]
         table = Table(show_header=bool(columns), box=None, pad_edge=False)
-        for column in columns:
-            table.add_column(column)
-        for row in rows:
-            table.add_row(*(Text(self._line(cell)) for cell in row))
+        for column in columns or [""] * max(map(len, cells), default=0):
+            table.add_column(column, overflow="fold")  # a name is shown whole, on two lines if it must be
+        for row in cells:
+            table.add_row(*row)
         self._console().print(table)
+
+
+def _short(cell: Any) -> Any:
+    """Return a cell of a list for people: a full sha as its first characters, anything else as it is."""
+    return cell[:_SHORT_SHA] if isinstance(cell, str) and re.fullmatch("[0-9a-f]{40}|[0-9a-f]{64}", cell) else cell
 
 
 def _shown(cell: Any) -> str:

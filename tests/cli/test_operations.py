@@ -1,5 +1,6 @@
 """The eight commands: what they do on the host, and what they print."""
 
+import io
 from pathlib import Path
 
 import pytest
@@ -177,6 +178,44 @@ def test_a_pull_request_is_opened_and_merged(run: Run, widgets: LocalProvider, t
     assert (record.title, record.labels, record.reviewers) == ("A change", ("one", "two"), ("ada",))
     assert widgets.forge.read_commit("acme/widgets", merged.document["sha"]).message.strip() == "Squashed"
     assert [branch.name for branch in widgets.list_branches("acme/widgets")] == ["main"]
+
+
+def test_pull_requests_are_shown_and_listed(run: Run, widgets: LocalProvider, tmp_path: Path) -> None:
+    """Whoever opened a pull request on the command line has to use a browser to see what became of it."""
+    run("create-branch", "acme/widgets", "topic", "--source", "main")
+    (tmp_path / "f").write_text("x")
+    run("commit-files", "acme/widgets", "topic", "-m", "1", "--put", "f=f")
+    widgets.open_pull_request("acme/widgets", source_branch="topic", target_branch="main", title="A change")
+    head = widgets.head("acme/widgets", "topic")
+    listing = ("list-pull-requests", "acme/widgets", "--source-branch", "topic")
+
+    assert "title\tA change\n" in run("view-pull-request", "acme/widgets", "1").out
+    assert run(*listing).out == f"1\topen\tA change\t{head}\n"
+    assert [pull["number"] for pull in run("--json", *listing, "--target-branch", "main").document] == [1]
+    assert run("--json", *listing, "--state", "merged").document == []
+    assert run("view-pull-request", "acme/widgets", "2").code == 3
+
+
+def test_a_description_may_come_from_a_file_or_a_pipe(
+    run: Run, widgets: LocalProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A description of several lines has to be quoted for the shell."""
+    (tmp_path / "body.md").write_bytes("Zeile 1\nGröße\n".encode())
+    (tmp_path / "latin1").write_bytes(b"Gr\xf6\xdfe")
+    (tmp_path / "f").write_text("x")
+    command = ("open-pull-request", "acme/widgets", "--target-branch", "main", "--title", "T", "--json")
+    for topic in ("one", "two"):
+        run("create-branch", "acme/widgets", topic, "--source", "main")
+        run("commit-files", "acme/widgets", topic, "-m", "1", "--put", "f=f")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("aus der Röhre\n".encode()), encoding="ascii"))
+
+    from_file = run(*command, "--source-branch", "one", "--body-file", "body.md")
+    from_pipe = run(*command, "--source-branch", "two", "--body-file", "-")
+
+    assert from_file.document["description"] == "Zeile 1\nGröße\n"
+    assert from_pipe.document["description"] == "aus der Röhre\n"
+    for wrong in (("body.md", "--description", "x"), ("latin1",), ("none",)):
+        assert run(*command, "--source-branch", "one", "--body-file", *wrong).code == 2
 
 
 def test_a_draft_is_opened_as_one(run: Run, widgets: LocalProvider, tmp_path: Path) -> None:

@@ -63,3 +63,17 @@ def test_progress_outside_of_work_is_nothing() -> None:
     Output(stdout=shown).progress("x")
 
     assert shown.getvalue() == ""
+
+
+def test_a_table_at_80_columns_shows_names_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A branch's name is cut where it has to be copied, or a sha that nobody copies takes the place."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "dumb")
+    shown, sha, names = Terminal(), "0123456789" * 4, [f"feature/{'x' * 44}", f"release/{'y' * 100}"]
+
+    Output(stdout=shown).document(None, [(name, sha, "yes") for name in names], columns=("branch", "head", "protected"))
+
+    lines = shown.getvalue().splitlines()[1:]
+    assert max(map(len, lines)) <= 80
+    assert lines[0].split() == [names[0], sha[:10], "yes"]
+    assert "".join(line.split()[0] for line in lines[1:]) == names[1]
