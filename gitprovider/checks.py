@@ -29,6 +29,7 @@ _MAX_NAME = 244  # Git's limit is the file system's 255 bytes, minus ".lock" and
 # 31 years. Timeouts of sockets and dates overflow somewhere beyond.
 _MAX_SECONDS = 1e9
 _E = TypeVar("_E", bound=Enum)
+Verify = bool | str | os.PathLike[str]
 
 
 def refuse(argument: str, problem: str) -> NoReturn:
@@ -173,12 +174,12 @@ def check_path(argument: str, value: Any) -> str:
 
 
 def check_verify(value: Any) -> bool | str:
-    """Check how certificates are verified: a bool, or the path of a bundle that exists."""
+    """Check how certificates are verified: a bool, or the path of a bundle that exists, which is returned as a str."""
     if type(value) is bool:
         return value
-    if not _is(value, str):
+    if not _is(value, str, os.PathLike):
         refuse("verify", f"must be True, False or the path of a CA bundle, not {type(value).__name__}")
-    path = check_text("verify", value)
+    path = check_path("verify", value)
     if not os.path.exists(path):
         refuse("verify", "is the path of a CA bundle that does not exist")
     return path

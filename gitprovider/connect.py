@@ -9,6 +9,8 @@ Each token from the environment is bound to one host. The host's name and port m
   (https://docs.gitlab.com/cli/), or the host in ``CI_SERVER_URL``.
 * ``GITPROVIDER_TOKEN``: the host in ``GITPROVIDER_URL``, or the host given as ``url=`` if that is not set. It takes
   precedence over the others. A repository's URL is data and never binds it.
+* ``GITHUB_APP_ID``, with ``GITHUB_APP_INSTALLATION_ID`` and the key in ``GITHUB_APP_PRIVATE_KEY`` or the file
+  ``GITHUB_APP_PRIVATE_KEY_FILE``: the host of ``GITHUB_TOKEN``. A GitHub App takes precedence over its tokens.
 
 A host's SDK is loaded when a provider for that host is built.
 """
@@ -22,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitprovider._core.provider import Provider
 from gitprovider._core.urls import RepoUrl, Server, parse_repo_url, parse_server
-from gitprovider.checks import check_path, check_repo_path, check_text, guarded, refuse
+from gitprovider.checks import Verify, check_path, check_repo_path, check_text, guarded, refuse
 from gitprovider.errors import AuthenticationError, InvalidRequestError, NotFoundError
 from gitprovider.retry import Limits, RetryOptions
 
@@ -85,7 +87,7 @@ def connect(
     url: str | None = None,
     token: str | None = None,
     timeout: float | None = None,
-    verify: bool | str | None = None,
+    verify: Verify | None = None,
     retry: RetryOptions | None = None,
     limits: Limits | None = None,
     allow_http: bool | None = None,
@@ -142,9 +144,10 @@ def connect_repo(
     url: str,
     *,
     hosts: Mapping[str, str] | None = None,
+    token: str | None = None,
     environ: Mapping[str, str] | None = None,
     timeout: float | None = None,
-    verify: bool | str | None = None,
+    verify: Verify | None = None,
     retry: RetryOptions | None = None,
     limits: Limits | None = None,
     allow_http: bool | None = None,
@@ -163,6 +166,8 @@ def connect_repo(
         url: a URL that :func:`parse_repo_url` accepts.
         hosts: additional hosts, such as ``{"git.example.org": "gitlab"}``. A key may have a port and a path
             (``git.example.org:8443/gitlab``) or be a URL. It states the kind of host and binds no token to it.
+        token: the credential for the URL's host. The default is the token in the environment that is bound to it. It
+            is refused for a local forge.
         environ: a mapping to read instead of ``os.environ``.
         timeout, on_event, before_effect, intents: as for :func:`connect`.
         verify, retry, limits, allow_http, throttle: as for :func:`connect`. They are ignored for a local forge.
@@ -186,9 +191,9 @@ def connect_repo(
         from gitprovider._core.operation import cleared_frames  # not at the top: it loads the events
 
         with cleared_frames():
-            return _connect_repo(url, {} if hosts is None else hosts, environ, options)
+            return _connect_repo(url, {} if hosts is None else hosts, token, environ, options)
     finally:
-        del url, hosts, environ
+        del url, hosts, token, environ
 
 
 def _connect(
@@ -219,22 +224,28 @@ def _connect(
     if root is not None:
         refuse("root", f"is for the local forge; {name} takes url")
     server = _server(host, url, env)
-    if token is None:
-        token = _token(host, server, env, named=url is not None)
-    return _remote(name, server, check_text("token", token, empty=False), options)
+    return _remote(name, server, _credential(host, server, env, token, named=url is not None), options)
 
 
 def _connect_repo(
-    url: str, hosts: Mapping[str, str], environ: Mapping[str, str] | None, given: Mapping[str, Any]
+    url: str,
+    hosts: Mapping[str, str],
+    token: str | None,
+    environ: Mapping[str, str] | None,
+    given: Mapping[str, Any],
 ) -> tuple[Provider, str]:
     place = parse_repo_url(url)
     if place.scheme == "file":
+        if token is not None:
+            refuse("token", "is for github and gitlab, and the URL is of a local forge")
         root, path = _forge_of(place.path)
         return _connect("local", root, None, None, {}, {name: given[name] for name in given if name in _EVERY}), path
     env = os.environ if environ is None else _mapping("environ", environ)
     name, server, path = locate(place, hosts, env)
-    token = _token(_HOSTS[name], server, env, named=False)
-    return _remote(name, server, token, {option: value for option, value in given.items() if value is not None}), path
+    credential = _credential(_HOSTS[name], server, env, token, named=False)
+    return _remote(
+        name, server, credential, {option: value for option, value in given.items() if value is not None}
+    ), path
 
 
 def locate(place: RepoUrl, hosts: Mapping[str, str], env: Mapping[str, str]) -> tuple[str, Server, str]:
@@ -325,15 +336,40 @@ def _parsed(host: _Host, argument: str, value: str) -> Server:
     return server
 
 
-def _token(host: _Host, server: Server, env: Mapping[str, str], *, named: bool) -> str:
-    """Return the environment's token for ``server``. ``named``: whether the caller chose that host with ``url=``."""
+def _credential(host: _Host, server: Server, env: Mapping[str, str], token: str | None, *, named: bool) -> Any:
+    """Return ``token`` or the environment's credential for ``server``: a token, or a GitHub App's installation.
+
+    Args:
+        named: whether the caller chose that host with ``url=``.
+    """
+    if token is not None:
+        return check_text("token", token, empty=False)
     ours, url = env.get("GITPROVIDER_TOKEN"), env.get("GITPROVIDER_URL")
     if ours and (server.key == _parsed(host, "GITPROVIDER_URL", url).key if url else named):
         return ours
+    if host is _HOSTS["github"] and env.get("GITHUB_APP_ID") and server.key == _bound_host(host, env).key:
+        return _app(env)
     for variable, ending in host.tokens:
         if (theirs := env.get(variable)) and server.key == _bound_host(host, env, ending).key:
             return theirs
     raise AuthenticationError(f"no token for {server.netloc}", hint=_no_token_hint(host, server, env))
+
+
+def _app(env: Mapping[str, str]) -> Any:
+    """Return the installation of a GitHub App that the environment describes."""
+    key, file = env.get("GITHUB_APP_PRIVATE_KEY"), env.get("GITHUB_APP_PRIVATE_KEY_FILE")
+    if bool(key) == bool(file):
+        refuse("GITHUB_APP_PRIVATE_KEY", "or GITHUB_APP_PRIVATE_KEY_FILE must be set beside GITHUB_APP_ID, not both")
+    if file:
+        try:
+            with open(file, encoding="utf-8") as opened:
+                key = opened.read()
+        except (OSError, ValueError) as exc:
+            refuse("GITHUB_APP_PRIVATE_KEY_FILE", f"cannot be read: {getattr(exc, 'strerror', None) or 'not a text'}")
+    number = env.get("GITHUB_APP_INSTALLATION_ID", "")
+    if not (number.isascii() and number.isdecimal()):
+        refuse("GITHUB_APP_INSTALLATION_ID", "must be the number of the App's installation")
+    return _load("github", "AppInstallation")(env["GITHUB_APP_ID"], key, installation_id=int(number))
 
 
 def _no_token_hint(host: _Host, server: Server, env: Mapping[str, str]) -> str:
@@ -348,7 +384,7 @@ def _no_token_hint(host: _Host, server: Server, env: Mapping[str, str]) -> str:
     return "; ".join([*bindings, f"{advice} (or pass token= in Python)"])
 
 
-def _remote(name: str, server: Server, token: str, options: Mapping[str, Any]) -> Provider:
+def _remote(name: str, server: Server, token: Any, options: Mapping[str, Any]) -> Provider:
     provider: Provider
     if name == "github":
         provider = _load(name)(token, base_url=server.url, **options)

@@ -15,6 +15,13 @@ from gitprovider.errors import InvalidRequestError
 _C = TypeVar("_C", bound=Client)
 
 
+def after_fork(hook: Callable[[], None]) -> None:
+    """Call ``hook`` in each child process that is forked from this one. A system without fork has none."""
+    register = getattr(os, "register_at_fork", None)
+    if register is not None:
+        register(after_in_child=hook)
+
+
 class ClientPool(Generic[_C]):
     """The clients of one provider.
 
@@ -27,7 +34,7 @@ class ClientPool(Generic[_C]):
         self._lock = threading.Lock()
         self._idle: list[_C] = []
         self._closed = False
-        os.register_at_fork(after_in_child=_WeakReset(self))
+        after_fork(_WeakReset(self))
 
     @contextmanager
     def client(self) -> Iterator[_C]:

@@ -23,7 +23,7 @@ from requests.utils import get_environ_proxies, select_proxy
 from gitprovider._core.json import JsonLimitError, parse
 from gitprovider._core.urls import is_loopback, origin
 from gitprovider._remote.response import BodyError, DeadlineError, ForeignOriginError, Response
-from gitprovider.checks import check_seconds, check_verify, keep, refuse
+from gitprovider.checks import check_seconds, keep, refuse
 from gitprovider.retry import Deadline, Limits, earliest_deadline, limited
 
 _DAY = 86_400
@@ -34,7 +34,7 @@ _SEND_BYTES = 16 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSettings:
-    """The settings of a provider's clients. They are checked when they are made.
+    """The settings of a provider's clients. They are checked when they are made, the certificates before.
 
     Attributes:
         url: the address of the host or its API, without a trailing slash.
@@ -52,7 +52,7 @@ class SessionSettings:
     limits: Limits = Limits()  # noqa: RUF009 - a frozen value
 
     def __post_init__(self) -> None:
-        keep(self, timeout=check_seconds("timeout", self.timeout, zero=False), verify=check_verify(self.verify))
+        keep(self, timeout=check_seconds("timeout", self.timeout, zero=False))
         if self.timeout > _DAY:
             refuse("timeout", f"is {self.timeout:g}; it is at most a day, {_DAY:,} seconds")
         if not isinstance(self.limits, Limits):

@@ -41,7 +41,7 @@ class App:
         self.root: str | None = None
         self.url: str | None = None
         self.retries: int | None = None
-        self.timeout: int | None = None
+        self.timeout: float | None = None
         self.store: SqliteIntentStore | None = None
         self._key = ""
 
@@ -264,7 +264,7 @@ _OPTIONS: tuple[tuple[tuple[str, ...], dict[str, Any]], ...] = (
     (
         ("--timeout",),
         {
-            "type": click.IntRange(min=1),
+            "type": click.FloatRange(min=0, min_open=True),
             "metavar": "SECONDS",
             "help": "How long to wait for the host's response to one request [default: 15]; for the local forge, for"
             " the write lock [default: 60].",

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gitprovider import checks
+from gitprovider._remote.client_pool import after_fork
 from gitprovider._remote.json_reader import JsonReader
 from gitprovider._remote.operation import RemoteOperation
 from gitprovider._remote.response import StatusError
@@ -96,7 +97,7 @@ class Credential(ABC):
         self._header = ""
         self._login: str | None = None
         redact_log(redactor)
-        os.register_at_fork(after_in_child=_FreshLocks(self))
+        after_fork(_FreshLocks(self))
 
     def login(self, op: RemoteOperation[GitHubClient]) -> str:
         """Return the login of the credential's account, or ``""`` for an App, which has none. It is read once.

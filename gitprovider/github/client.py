@@ -28,7 +28,7 @@ import urllib3
 from gitprovider._core.urls import is_loopback, parse_api_server
 from gitprovider._remote.response import Request, Response, StatusError
 from gitprovider._remote.session import OneOriginSession, SessionSettings, read_response
-from gitprovider.checks import refuse
+from gitprovider.checks import Verify, check_verify, refuse
 from gitprovider.options import Host
 from gitprovider.redact import Redactor, printable, redact
 from gitprovider.retry import Limits
@@ -175,14 +175,14 @@ class Settings(SessionSettings):
 
     @classmethod
     def checked(
-        cls, base_url: str, *, timeout: float, verify: bool | str, limits: Limits = Limits(), allow_http: bool
+        cls, base_url: str, *, timeout: float, verify: Verify, limits: Limits = Limits(), allow_http: bool
     ) -> Settings:
         """Check the settings and return them.
 
         Raises:
             InvalidRequestError: a setting is wrong.
         """
-        return cls(url=_api_url(base_url, allow_http), timeout=timeout, verify=verify, limits=limits)
+        return cls(url=_api_url(base_url, allow_http), timeout=timeout, verify=check_verify(verify), limits=limits)
 
     @property
     def urls(self) -> tuple[str, ...]:

@@ -109,7 +109,7 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         *,
         base_url: str = PUBLIC_API,
         timeout: float = 15,
-        verify: bool | str = True,
+        verify: checks.Verify = True,
         retry: RetryOptions = RetryOptions(),
         limits: Limits = Limits(),
         allow_http: bool = False,

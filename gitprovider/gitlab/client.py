@@ -20,7 +20,7 @@ import requests
 from gitprovider._core.urls import parse_api_server
 from gitprovider._remote.response import Request, Response, StatusError
 from gitprovider._remote.session import OneOriginSession, SessionSettings, read_response
-from gitprovider.checks import check_bool
+from gitprovider.checks import Verify, check_bool, check_verify
 from gitprovider.gitlab.auth import Credential
 from gitprovider.gitlab.endpoints import GRAPHQL
 from gitprovider.options import Host
@@ -112,7 +112,7 @@ class Settings(SessionSettings):
         url: str,
         *,
         timeout: float,
-        verify: bool | str,
+        verify: Verify,
         limits: Limits = Limits(),
         obey_rate_limit: bool,
         allow_http: bool,
@@ -126,7 +126,7 @@ class Settings(SessionSettings):
             # python-gitlab appends the API's path to the host's own.
             url=parse_api_server("url", url, allow_http=allow_http).url.removesuffix("/api/v4"),
             timeout=timeout,
-            verify=verify,
+            verify=check_verify(verify),
             limits=limits,
             obey_rate_limit=check_bool("obey_rate_limit", obey_rate_limit),
         )

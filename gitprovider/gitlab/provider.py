@@ -114,7 +114,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         private_token: str | None = None,
         oauth_token: str | None = None,
         timeout: float = 15,
-        verify: bool | str = True,
+        verify: checks.Verify = True,
         retry: RetryOptions = RetryOptions(),
         limits: Limits = Limits(),
         obey_rate_limit: bool = False,

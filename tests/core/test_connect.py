@@ -160,6 +160,7 @@ def test_the_local_forge_waits_as_long_as_it_is_told(tmp_path: Path) -> None:
         ("github", {"root": "x"}, "root"),
         ("github", {"token": TOKEN, "obey_rate_limit": True}, "obey_rate_limit"),
         ("github", {"token": ""}, "token"),
+        ("github", {"token": TOKEN, "verify": Path("/nowhere")}, "verify"),
         ("github", {"token": 7}, "token"),
         ("github", {"token": TOKEN, "url": "ssh://h.example"}, "url"),
         ("github", {"token": TOKEN, "url": "https://u:p@h.example"}, "url"),
@@ -205,6 +206,32 @@ def test_a_repository_s_url_leads_to_its_host_and_path() -> None:
     with github, gitlab:
         assert (github.name, widgets) == ("github", "acme/widgets")
         assert (gitlab.name, nested) == ("gitlab", "a/b/c")
+
+
+def test_a_token_may_be_given_with_a_repository_s_url(tmp_path: Path) -> None:
+    """A service with a token for each customer has to put it into an environment, or to take the URL apart itself."""
+    provider, path = connect_repo("git@github.com:acme/widgets.git", token=TOKEN, environ={})
+    with provider:
+        assert (provider.name, path) == ("github", "acme/widgets")
+
+    with LocalProvider(tmp_path) as local:
+        clone_url = local.create_repo("acme/widgets").clone_url
+    for url, wrong in ((clone_url, TOKEN), ("https://github.com/a/b", "")):
+        with pytest.raises(InvalidRequestError) as caught:
+            connect_repo(url, token=wrong, environ={})
+        assert caught.value.argument == "token"
+
+
+@pytest.mark.parametrize("name", ["github", "gitlab"])
+def test_a_system_without_fork_has_remote_providers(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Windows has no os.register_at_fork: no provider can be built there. A bundle's path may be a Path."""
+    monkeypatch.delattr("os.register_at_fork")
+    bundle = tmp_path / "ca.pem"
+    bundle.touch()
+
+    with connect(name, token=TOKEN, timeout=0.5, verify=bundle, environ={}) as provider:
+        assert provider.name == name
+        assert not isinstance(provider, LocalProvider)
 
 
 def test_a_host_below_a_path_is_not_its_parent() -> None:

@@ -22,12 +22,14 @@ from gitprovider import (
     PermissionDeniedError,
     ProviderUnavailableError,
     UnexpectedResponseError,
+    connect,
 )
 from gitprovider.fakes.faults import Fault
 from gitprovider.fakes.github.server import App
 from gitprovider.github import AppInstallation, GitHubProvider
 from gitprovider.github.auth import RENEWAL_MARGIN, InstallationCredential
 from tests.support.github_hub import REPO, Hub, refuse, running
+from tests.support.patience import PATIENCE
 
 MINT = "POST /app/installations/{number}/access_tokens"
 
@@ -144,6 +146,48 @@ def test_a_failed_token_of_pygithubs_own_is_not_applied(hub: Hub, key: str, faul
 
 
 # An App's installation
+
+
+@pytest.mark.parametrize("in_a_file", [True, False])
+def test_an_installation_may_be_described_by_the_environment(
+    hub: Hub, key: str, tmp_path: Path, in_a_file: bool
+) -> None:
+    """A container whose App is configured by variables alone cannot act as it, or acts as GITHUB_TOKEN's owner."""
+    (tmp_path / "key.pem").write_text(key)
+    held = {"GITHUB_APP_PRIVATE_KEY_FILE": str(tmp_path / "key.pem")} if in_a_file else {"GITHUB_APP_PRIVATE_KEY": key}
+    environ = {"GITHUB_APP_ID": "1", "GITHUB_APP_INSTALLATION_ID": "101", "GITHUB_TOKEN": "ghp_" + "x" * 36, **held}
+
+    with connect("github", environ={**environ, "GH_HOST": hub.url}, timeout=PATIENCE) as provider:
+        provider.get_repo(REPO)
+
+    assert hub.calls() == [MINT, "GET /"]
+    assert _headers(hub)[-1].startswith("token ghs_")
+
+
+@pytest.mark.parametrize(
+    ("argument", "environ"),
+    [
+        ("GITHUB_APP_PRIVATE_KEY", {}),
+        ("GITHUB_APP_PRIVATE_KEY", {"GITHUB_APP_PRIVATE_KEY": "k", "GITHUB_APP_PRIVATE_KEY_FILE": "f"}),
+        ("GITHUB_APP_PRIVATE_KEY_FILE", {"GITHUB_APP_PRIVATE_KEY_FILE": "/nowhere/key.pem"}),
+        ("GITHUB_APP_INSTALLATION_ID", {"GITHUB_APP_PRIVATE_KEY": "k", "GITHUB_APP_INSTALLATION_ID": "acme"}),
+        ("private_key", {"GITHUB_APP_PRIVATE_KEY": "k", "GITHUB_APP_INSTALLATION_ID": "1"}),
+    ],
+)  # fmt: skip
+def test_an_environment_that_describes_half_an_app_is_refused(argument: str, environ: dict[str, str]) -> None:
+    """A variable that is misspelled makes the program act as somebody else."""
+    with pytest.raises(InvalidRequestError) as caught:
+        connect("github", environ={"GITHUB_APP_ID": "1", "GITHUB_TOKEN": "ghp_" + "x" * 36, **environ})
+
+    assert caught.value.argument == argument
+
+
+def test_an_app_of_another_host_is_not_asked(key: str) -> None:
+    """The App's signature goes to a host that a URL names, although GH_HOST says where the App is."""
+    environ = {"GITHUB_APP_ID": "1", "GITHUB_APP_INSTALLATION_ID": "101", "GITHUB_APP_PRIVATE_KEY": key}
+
+    with pytest.raises(AuthenticationError):
+        connect("github", url="https://github.com", environ={**environ, "GH_HOST": "git.example.org"})
 
 
 @pytest.mark.parametrize(
