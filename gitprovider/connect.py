@@ -18,7 +18,7 @@ A host's SDK is loaded when a provider for that host is built.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Provider", "RepoUrl", "connect", "connect_repo", "parse_repo_url"]
 
+Token = str | Callable[[], str]
 PROVIDERS = ("local", "github", "gitlab")
 
 
@@ -85,7 +86,7 @@ def connect(
     *,
     root: str | os.PathLike[str] | None = None,
     url: str | None = None,
-    token: str | None = None,
+    token: Token | None = None,
     timeout: float | None = None,
     verify: Verify | None = None,
     retry: RetryOptions | None = None,
@@ -106,7 +107,8 @@ def connect(
         root: local: the folder of the forge; ``GITPROVIDER_ROOT`` by default.
         url: the host, such as ``https://git.example.org``. The default is ``GITPROVIDER_URL``, then ``GH_HOST``, or
             ``GITLAB_HOST`` and ``CI_SERVER_URL``, then github.com or gitlab.com.
-        token: the credential for this host. The default is the token in the environment that is bound to this host.
+        token: the credential for this host, or a function that returns it, which is asked before each operation. The
+            default is the token in the environment that is bound to this host.
         timeout, verify, retry, limits, allow_http, obey_rate_limit, settle, on_event, throttle: arguments of the
             provider's constructor; None leaves its default. An argument that the provider does not have is refused.
         before_effect: called with the complete intent just before each effect of a mutation is sent. If it raises,
@@ -144,7 +146,7 @@ def connect_repo(
     url: str,
     *,
     hosts: Mapping[str, str] | None = None,
-    token: str | None = None,
+    token: Token | None = None,
     environ: Mapping[str, str] | None = None,
     timeout: float | None = None,
     verify: Verify | None = None,
@@ -166,8 +168,8 @@ def connect_repo(
         url: a URL that :func:`parse_repo_url` accepts.
         hosts: additional hosts, such as ``{"git.example.org": "gitlab"}``. A key may have a port and a path
             (``git.example.org:8443/gitlab``) or be a URL. It states the kind of host and binds no token to it.
-        token: the credential for the URL's host. The default is the token in the environment that is bound to it. It
-            is refused for a local forge.
+        token: the credential for the URL's host, or a function, as for :func:`connect`. The default is the token in the
+            environment that is bound to that host. It is refused for a local forge.
         environ: a mapping to read instead of ``os.environ``.
         timeout, on_event, before_effect, intents: as for :func:`connect`.
         verify, retry, limits, allow_http, throttle: as for :func:`connect`. They are ignored for a local forge.
@@ -200,7 +202,7 @@ def _connect(
     name: str | None,
     root: str | os.PathLike[str] | None,
     url: str | None,
-    token: str | None,
+    token: Token | None,
     environ: Mapping[str, str] | None,
     given: Mapping[str, Any],
 ) -> Provider:
@@ -230,7 +232,7 @@ def _connect(
 def _connect_repo(
     url: str,
     hosts: Mapping[str, str],
-    token: str | None,
+    token: Token | None,
     environ: Mapping[str, str] | None,
     given: Mapping[str, Any],
 ) -> tuple[Provider, str]:
@@ -336,14 +338,14 @@ def _parsed(host: _Host, argument: str, value: str) -> Server:
     return server
 
 
-def _credential(host: _Host, server: Server, env: Mapping[str, str], token: str | None, *, named: bool) -> Any:
+def _credential(host: _Host, server: Server, env: Mapping[str, str], token: Token | None, *, named: bool) -> Any:
     """Return ``token`` or the environment's credential for ``server``: a token, or a GitHub App's installation.
 
     Args:
         named: whether the caller chose that host with ``url=``.
     """
     if token is not None:
-        return check_text("token", token, empty=False)
+        return token if callable(token) else check_text("token", token, empty=False)
     ours, url = env.get("GITPROVIDER_TOKEN"), env.get("GITPROVIDER_URL")
     if ours and (server.key == _parsed(host, "GITPROVIDER_URL", url).key if url else named):
         return ours

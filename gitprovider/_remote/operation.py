@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -14,6 +15,7 @@ from gitprovider._remote.response import BodyError, Client, DeadlineError, Reque
 from gitprovider._remote.throttle import UNSTATED_BLOCK, Sending, Throttle, limit_header, read_answer
 from gitprovider.errors import (
     AlreadyExistsError,
+    AuthenticationError,
     GitProviderError,
     NotFoundError,
     Outcome,
@@ -293,6 +295,22 @@ class RemoteOperation(Operation, Generic[_C]):
             rate_limit_remaining=limit_header(headers, "remaining"),
             request_id=self._redact(response.request_id) if response and response.request_id else None,
         )
+
+
+def ask_for_token(ask: Callable[[], str]) -> str:
+    """Call the user's function for a token, and return the token.
+
+    Raises:
+        AuthenticationError: it raised, or what it returned is no token. The message does not have the token.
+    """
+    try:
+        token = ask()
+    except Exception as exc:
+        raise AuthenticationError(f"the function for the token raised {type(exc).__name__}") from exc
+    if not isinstance(token, str) or re.fullmatch(r"[!-~]+", token) is None:
+        kind, token = type(token).__name__, ""  # a traceback refers to this frame
+        raise AuthenticationError(f"the function for the token must return a str of printable ASCII, not this {kind}")
+    return token
 
 
 def with_existing(error: GitProviderError, read: Callable[[], Any]) -> GitProviderError:

@@ -1,4 +1,4 @@
-"""Credentials: a token, any ``github.Auth.Auth``, or a GitHub App's installation, whose token is renewed."""
+"""Credentials: a token, a function that returns one, any ``github.Auth.Auth``, or a GitHub App's installation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 from gitprovider import checks
 from gitprovider._remote.client_pool import after_fork
 from gitprovider._remote.json_reader import JsonReader
-from gitprovider._remote.operation import RemoteOperation
+from gitprovider._remote.operation import RemoteOperation, ask_for_token
 from gitprovider._remote.response import StatusError
 from gitprovider._remote.session import through_proxy
 from gitprovider.checks import refuse
@@ -83,11 +83,13 @@ def _app_auth(app_id: Any, private_key: Any) -> github.Auth.AppAuth | None:
     return app
 
 
-Auth = str | github.Auth.Auth | AppInstallation
+Auth = str | Callable[[], str] | github.Auth.Auth | AppInstallation
 
 
 class Credential(ABC):
     """The Authorization header of one provider. It is refreshed under a lock, and clients read it for each request."""
+
+    _owner_may_change = False  # whether a new header may be that of another account
 
     def __init__(self, settings: Settings, redactor: Redactor) -> None:
         self._settings = settings
@@ -95,20 +97,23 @@ class Credential(ABC):
         self._lock = threading.Lock()
         self._login_lock = threading.Lock()  # separate: a slow read of the login must not block other operations
         self._header = ""
-        self._login: str | None = None
+        self._login: tuple[str, str] | None = None  # the header that it was read with, and the login
         redact_log(redactor)
         after_fork(_FreshLocks(self))
 
     def login(self, op: RemoteOperation[GitHubClient]) -> str:
-        """Return the login of the credential's account, or ``""`` for an App, which has none. It is read once.
+        """Return the login of the credential's account, or ``""`` for an App, which has none.
+
+        It is read once, and again if a function has returned another token.
 
         Raises:
             StatusError: GitHub refused the read.
         """
         with self._login_lock:
-            if self._login is None:
-                self._login = self._read_login(op) if self._may_be_user_token else ""
-            return self._login
+            header = self._header
+            if self._login is None or (self._owner_may_change and self._login[0] != header):
+                self._login = header, self._read_login(op) if self._may_be_user_token else ""
+            return self._login[1]
 
     @staticmethod
     def _read_login(op: RemoteOperation[GitHubClient]) -> str:
@@ -220,6 +225,31 @@ class SdkCredential(Credential):
         return headers.get("Authorization", "")
 
 
+class AskedCredential(Credential):
+    """A token that a function returns. It is asked once for each operation."""
+
+    _owner_may_change = True
+
+    def __init__(self, ask: Callable[[], str], settings: Settings, redactor: Redactor) -> None:
+        super().__init__(settings, redactor)
+        self._ask = ask
+        self._asked: weakref.WeakSet[RemoteOperation[GitHubClient]] = weakref.WeakSet()
+
+    @property
+    def _may_be_user_token(self) -> bool:
+        return True
+
+    def forget(self) -> None:
+        """Do nothing: the next operation asks again."""
+
+    def _fresh(self, op: RemoteOperation[GitHubClient]) -> str:
+        if op in self._asked:
+            return self._header
+        header = f"token {ask_for_token(self._ask)}"
+        self._asked.add(op)
+        return header
+
+
 class InstallationCredential(Credential):
     """The token of a GitHub App's installation."""
 
@@ -314,12 +344,16 @@ class _FreshLocks:
             credential._login_lock = threading.Lock()
 
 
-def read_auth(auth: Any, redactor: Redactor) -> github.Auth.Auth | AppInstallation | str:
+def read_auth(auth: Any, redactor: Redactor) -> github.Auth.Auth | AppInstallation | Callable[[], str] | str:
     """Return the auth object for ``auth``, or the problem as a str. It does not raise: a traceback has the secret."""
     if isinstance(auth, AppInstallation | github.Auth.Auth):
         return auth
     if not isinstance(auth, str):
-        return f"must be a token, a github.Auth.Auth or an AppInstallation, not {type(auth).__name__}"
+        if callable(auth):
+            asked: Callable[[], str] = auth
+            return asked
+        kind = type(auth).__name__
+        return f"must be a token, a function that returns one, a github.Auth.Auth or an AppInstallation, not {kind}"
     if not re.fullmatch(r"[!-~]+", auth):
         return "is empty, or contains a space, a line break or a character that is not ASCII"
     redactor.learn(auth)
@@ -327,9 +361,14 @@ def read_auth(auth: Any, redactor: Redactor) -> github.Auth.Auth | AppInstallati
 
 
 def make_credential(
-    source: github.Auth.Auth | AppInstallation, settings: Settings, redactor: Redactor, clock: Callable[[], float]
+    source: github.Auth.Auth | AppInstallation | Callable[[], str],
+    settings: Settings,
+    redactor: Redactor,
+    clock: Callable[[], float],
 ) -> Credential:
     """Return the credential of a provider."""
     if isinstance(source, AppInstallation):
         return InstallationCredential(source, settings, redactor, clock=clock)
-    return SdkCredential(source, settings, redactor)
+    if isinstance(source, github.Auth.Auth):
+        return SdkCredential(source, settings, redactor)
+    return AskedCredential(source, settings, redactor)

@@ -83,7 +83,9 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
     The constructor sends no request. Threads can share a provider. After a fork, both processes can use it.
 
     Args:
-        auth: a token, any ``github.Auth.Auth``, or an AppInstallation.
+        auth: a token, any ``github.Auth.Auth``, or an AppInstallation. A token may be a function that returns one,
+            for tokens that are rotated. It is asked before each operation, in the operation's thread, and its error is
+            an AuthenticationError. A throttle counts the requests of all its tokens together.
         base_url: the address of the API or of the server. ``/api/v3`` and a trailing slash may be left out.
         timeout: seconds to wait for a connection, and again for each part of a response. ``limits`` bounds the whole.
         verify: as in ``requests``: True, or the path of a bundle of certificate authorities.

@@ -1,22 +1,30 @@
-"""Credentials: a private (personal, project or group access) token, or an OAuth token."""
+"""Credentials: a private (personal, project or group access) token, or an OAuth token, or a function for one."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from gitprovider.checks import refuse
 
+Token = str | Callable[[], str]
 _TOKEN = re.compile(r"[!-~]+")
 
 
 class Credential:
-    """One token, under python-gitlab's name for its kind. No repr shows it, and it cannot be pickled."""
+    """One token, under python-gitlab's name for its kind, or the function that returns it.
 
-    __slots__ = ("_kind", "_token")
+    No repr shows it, and it cannot be pickled.
 
-    def __init__(self, *, private_token: str | None, oauth_token: str | None) -> None:
-        """Check the token.
+    Attributes:
+        ask: the function; None for a token that does not change.
+    """
+
+    __slots__ = ("_kind", "_token", "ask")
+
+    def __init__(self, *, private_token: Token | None, oauth_token: Token | None) -> None:
+        """Check the token. A function is not called yet.
 
         Raises:
             InvalidRequestError: there is none, or there are two; or these endpoints do not take it.
@@ -31,6 +39,10 @@ class Credential:
         self._kind: str = kinds[0]
         self._token: Any = given.pop(self._kind)
         given.clear()
+        self.ask: Callable[[], str] | None = None
+        if callable(self._token):
+            self.ask, self._token = self._token, ""
+            return
         if not isinstance(self._token, str) or not _TOKEN.fullmatch(self._token):
             refuse(self._kind, "must be a str of printable ASCII characters, without spaces around it")
         if self._token.startswith("glcbt-"):
@@ -46,8 +58,12 @@ class Credential:
         return str(self._token)
 
     def keywords(self) -> dict[str, str]:
-        """The token as python-gitlab's keyword argument."""
-        return {self._kind: self.token}
+        """The token as python-gitlab's keyword argument. There is none if a function returns it."""
+        return {} if self.ask is not None else {self._kind: self.token}
+
+    def header(self, token: str) -> tuple[str, str]:
+        """Return the header for a token of this kind (https://docs.gitlab.com/api/rest/authentication/)."""
+        return ("PRIVATE-TOKEN", token) if self._kind == "private_token" else ("Authorization", f"Bearer {token}")
 
     def __repr__(self) -> str:
         return "Credential(***)"

@@ -30,14 +30,21 @@ PUBLIC = "https://gitlab.com"
 
 
 class GitLabSession(OneOriginSession):
-    """The session of a python-gitlab client. With ``obey_rate_limit`` python-gitlab can read what a 429 asks for."""
+    """The session of a python-gitlab client. With ``obey_rate_limit`` python-gitlab can read what a 429 asks for.
+
+    Attributes:
+        header: the header of a token that changes, which python-gitlab does not have; None for any other.
+    """
 
     def __init__(self, settings: Settings, *, follow_reads: bool = False) -> None:
         super().__init__(settings, follow_reads=follow_reads)
         self._obey_rate_limit = settings.obey_rate_limit
+        self.header: tuple[str, str] | None = None
 
     def send(self, request: requests.PreparedRequest, **kwargs: Any) -> requests.Response:
         """Send ``request`` as any session does."""
+        if self.header is not None:
+            request.headers[self.header[0]] = self.header[1]
         response = super().send(request, **kwargs)
         if self._obey_rate_limit and response.status_code == 429:
             _make_readable(response)
@@ -153,6 +160,10 @@ class GitLabClient:
             session=self._session,
             **credential.keywords(),
         )
+
+    def authenticate(self, header: tuple[str, str]) -> None:
+        """Send the header of a token with each request from now on."""
+        self._session.header = header
 
     def send(self, request: Request) -> Response:
         """Send one request, once. Its path is below ``/api/v4``, or it is GraphQL's.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -15,7 +16,7 @@ from gitprovider._core.claims import IntentStore
 from gitprovider._core.operation import BeforeEffect
 from gitprovider._core.urls import origin
 from gitprovider._remote.json_reader import JsonReader
-from gitprovider._remote.operation import RemoteOperation, with_existing
+from gitprovider._remote.operation import RemoteOperation, ask_for_token, with_existing
 from gitprovider._remote.provider import RemoteProvider
 from gitprovider._remote.response import StatusError
 from gitprovider._remote.throttle import Throttle
@@ -34,7 +35,7 @@ from gitprovider.errors import (
 )
 from gitprovider.events import Hook
 from gitprovider.gitlab import convert
-from gitprovider.gitlab.auth import Credential
+from gitprovider.gitlab.auth import Credential, Token
 from gitprovider.gitlab.client import PUBLIC, GitLabClient, Settings
 from gitprovider.gitlab.commits import CommitCall
 from gitprovider.gitlab.endpoints import (
@@ -83,7 +84,10 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         url: the host's address, with the path that GitLab lives under, if any: ``https://git.example.org/gitlab``. A
             trailing slash or ``/api/v4`` is taken off.
         private_token, oauth_token: exactly one of them: a personal, project or group access token, or an OAuth token,
-            with the scope ``api``. A CI job token reaches none of the endpoints that are needed.
+            with the scope ``api``. A CI job token reaches none of the endpoints that are needed. A
+            token may be a function that returns one, for tokens that are rotated. It is asked before each operation, in
+            the operation's thread, and its error is an AuthenticationError. A throttle counts the requests of all its
+            tokens together.
         timeout: seconds to wait for a connection, and again for each part of a response. ``limits`` bounds the whole.
         verify: True, or the path of a CA bundle; False turns the check of certificates off. Proxies are taken from the
             environment, as requests does.
@@ -111,8 +115,8 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         self,
         url: str = PUBLIC,
         *,
-        private_token: str | None = None,
-        oauth_token: str | None = None,
+        private_token: Token | None = None,
+        oauth_token: Token | None = None,
         timeout: float = 15,
         verify: checks.Verify = True,
         retry: RetryOptions = RetryOptions(),
@@ -142,7 +146,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
             settings.url,
             host=settings.host,
             make_client=lambda: GitLabClient(settings, credential),
-            redactor=Redactor([credential.token]),
+            redactor=Redactor([credential.token]),  # the token of a function is learnt when it is asked
             retry=retry,
             limits=limits,
             settle=settle,
@@ -154,6 +158,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         self._settings = settings
         self._credential = credential
         self._namespaces: dict[str, int] = {}
+        self._asked: weakref.WeakSet[GitLabOperation] = weakref.WeakSet()
 
     @contextmanager
     def sdk(self) -> Iterator[gitlab.Gitlab]:
@@ -166,9 +171,23 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         # Not one of the pool: whoever borrows it may change it.
         client = GitLabClient(self._settings, self._credential, follow_reads=True)
         try:
+            if self._credential.ask is not None:
+                with self._operation("sdk", "") as op, op.arguments():
+                    client.authenticate(self._ask(self._credential.ask))
             yield client.sdk
         finally:
             client.close()
+
+    def _authenticate(self, op: GitLabOperation) -> None:
+        """Ask the function for the token, once for each operation."""
+        if self._credential.ask is not None and op not in self._asked:
+            op.client.authenticate(self._ask(self._credential.ask))
+            self._asked.add(op)
+
+    def _ask(self, ask: Callable[[], str]) -> tuple[str, str]:
+        token = ask_for_token(ask)
+        self._redact.learn(token)
+        return self._credential.header(token)
 
     # GitProviderContract
 
