@@ -1,9 +1,10 @@
-"""The eight operations as coroutines that run on worker threads (extra ``[aio]``).
+"""The operations and the reads of HostState as coroutines that run on worker threads (extra ``[aio]``).
 
 ::
 
     provider = AsyncGitProvider(GitHubProvider(token))
     repo = await provider.get_repo("acme/widgets")
+    made, changed = await provider.run(ensure_branch, "acme/widgets", "develop", source="main")
 
 When a task is cancelled:
 
@@ -24,17 +25,17 @@ import asyncio
 import contextvars
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, cast
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast
 
 from gitprovider import checks
 from gitprovider._core.extras import missing_extra
-from gitprovider.contract import GitProviderContract
+from gitprovider.contract import GitProviderContract, HostState, TreeEntry
 from gitprovider.errors import InvalidRequestError, Outcome, ProviderUnavailableError
 from gitprovider.events import CancelledEvent, Hook, described, emit
 from gitprovider.intent import Intent
@@ -47,6 +48,7 @@ from gitprovider.models import (
     MergeMethod,
     MergeResult,
     PullRequest,
+    PullRequestState,
     Repo,
     Visibility,
 )
@@ -68,6 +70,7 @@ try:
 except ImportError as cause:
     raise missing_extra("aio", cause) from None
 
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
@@ -392,6 +395,64 @@ class AsyncGitProvider:
             ),
         )
 
+    async def head(self, repo: str, branch: str) -> str:
+        """See :meth:`gitprovider.HostState.head`."""
+        return await self._read(lambda: self._state.head(repo, branch))
+
+    async def contains(self, repo: str, sha: str, branch: str) -> bool:
+        """See :meth:`gitprovider.HostState.contains`."""
+        return await self._read(lambda: self._state.contains(repo, sha, branch))
+
+    async def commit(self, repo: str, sha: str) -> Commit:
+        """See :meth:`gitprovider.HostState.commit`."""
+        return await self._read(lambda: self._state.commit(repo, sha))
+
+    async def tree(self, repo: str, sha: str) -> Mapping[str, TreeEntry]:
+        """See :meth:`gitprovider.HostState.tree`."""
+        return await self._read(lambda: self._state.tree(repo, sha))
+
+    async def protection(self, repo: str, branch: str) -> BranchProtection | None:
+        """See :meth:`gitprovider.HostState.protection`."""
+        return await self._read(lambda: self._state.protection(repo, branch))
+
+    async def find_pull_requests(
+        self, repo: str, *, source_branch: str, target_branch: str, state: PullRequestState | None = None
+    ) -> list[PullRequest]:
+        """See :meth:`gitprovider.HostState.find_pull_requests`."""
+        return await self._read(
+            lambda: self._state.find_pull_requests(
+                repo, source_branch=source_branch, target_branch=target_branch, state=state
+            )
+        )
+
+    async def get_pull_request(self, repo: str, number: int) -> PullRequest:
+        """See :meth:`gitprovider.HostState.get_pull_request`."""
+        return await self._read(lambda: self._state.get_pull_request(repo, number))
+
+    def supports(self, option: str) -> bool:
+        """Report whether the host honours an option. It reads a table and does not wait, so it is no coroutine."""
+        supported: bool = cast(Any, self._provider).supports(option)
+        return supported
+
+    async def run(self, function: Callable[Concatenate[Any, _P], _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        """Call ``function(provider, *args, **kwargs)`` on a worker thread, and return its result.
+
+        ``function`` is ``resolve``, ``recover``, ``bootstrap``, an ``ensure_`` function, or one of your own that takes
+        a provider first. Because it may send mutations, a cancelled task waits for it as for a mutation: its waits end
+        at once, and the CancelledEvent has the function's name.
+        """
+
+        def call() -> _T:
+            return function(self._provider, *args, **kwargs)
+
+        repo: Any = args[0] if args and isinstance(args[0], str) else kwargs.get("repo", "")
+        name = getattr(function, "__name__", type(function).__name__)
+        return await self._outlasting(call, lambda flight: self._report(flight, name, repo, None))
+
+    @property
+    def _state(self) -> HostState:
+        return cast(HostState, self._provider)
+
     async def _read(self, call: Callable[[], _T]) -> _T:
         flight = await self._start(call)
         try:
@@ -417,6 +478,12 @@ class AsyncGitProvider:
             result: _T = getattr(self._provider, operation)(repo, **cast(Any, asking).keywords)
             return result
 
+        return await self._outlasting(
+            call, lambda flight: self._report(flight, operation, repo, asked[0].record() if asked else {})
+        )
+
+    async def _outlasting(self, call: Callable[[], _T], report: Callable[[_Flight[_T]], CancelledEvent]) -> _T:
+        """Make a call that is waited for when the task is cancelled, and then reported."""
         flight = await self._start(call)
         try:
             await flight.ended.wait()
@@ -426,8 +493,7 @@ class AsyncGitProvider:
                     if not isinstance(interruption, GeneratorExit):
                         await flight.outlast(self._grace)
                 finally:
-                    record = asked[0].record() if asked else {}
-                    emit(self._hook, self._report(flight, operation, repo, record))
+                    emit(self._hook, report(flight))
             raise
         try:
             return flight.future.result()
@@ -444,13 +510,16 @@ class AsyncGitProvider:
             self._pid = os.getpid()
         return _Flight(self._workers, call)
 
-    def _report(self, flight: _Flight[Any], operation: str, repo: str, record: dict[str, Any]) -> CancelledEvent:
+    def _report(self, flight: _Flight[Any], operation: str, repo: str, record: dict[str, Any] | None) -> CancelledEvent:
+        """Return the event of a cancelled call. ``record`` has the mutation's arguments; None for a function."""
         provider = str(getattr(self._provider, "name", type(self._provider).__name__))
         known: dict[str, Any] = {"operation": operation, "provider": provider, "repo": checks.shown_repo(repo)}
         if not flight.future.done():
             # The provider's own intent is on the worker thread. This one is built from the arguments and the start
             # time: an intent without `sent_at` would mean that nothing was sent.
-            intent = Intent(**known, **record, sent_at=flight.queued_at, lost_at=datetime.now(UTC))
+            intent = None
+            if record is not None:
+                intent = Intent(**known, **record, sent_at=flight.queued_at, lost_at=datetime.now(UTC))
             return CancelledEvent(**known, outcome=Outcome.UNKNOWN, intent=intent)
         error = flight.future.exception()
         return CancelledEvent(

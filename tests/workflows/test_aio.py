@@ -3,16 +3,20 @@
 import json
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
+from gitprovider import Verdict, bootstrap, ensure_repo, resolve
 from gitprovider.aio import AsyncGitProvider
 from gitprovider.errors import InvalidRequestError, Outcome, ProviderUnavailableError, RetryCancelledError
 from gitprovider.events import CancelledEvent, Event
 from gitprovider.intent import Intent
-from gitprovider.models import Branch, BranchProtection, DeleteFile, MergeMethod
+from gitprovider.local import LocalProvider
+from gitprovider.models import Branch, BranchProtection, DeleteFile, MergeMethod, PullRequestState, PutFile
 from gitprovider.mutations import plain_rules
 from gitprovider.retry import RetryOptions, wait, with_retry
 
@@ -321,3 +325,75 @@ async def test_wrong_bounds_are_refused(wrong: dict[str, Any]) -> None:
     """An unbounded or negative bound is an invalid request."""
     with pytest.raises(InvalidRequestError):
         wrapped(lambda: None, **wrong)
+
+
+async def test_the_reads_of_the_host_s_state_are_coroutines(tmp_path: Path) -> None:
+    """A coroutine that has to look at a branch or a tree blocks the event loop, or hires a thread by itself."""
+    with LocalProvider(tmp_path) as local:
+        local.create_repo("acme/x", auto_init=True)
+        local.create_branch("acme/x", "topic", source="main")
+        sha = local.commit_files("acme/x", "topic", [PutFile(path="f", content="f")], message="m").sha
+        local.open_pull_request("acme/x", source_branch="topic", target_branch="main", title="t")
+        local.protect_branch("acme/x", "main", RULES)
+        between: dict[str, Any] = {"source_branch": "topic", "target_branch": "main"}
+        provider = AsyncGitProvider(local)
+
+        assert await provider.head("acme/x", "topic") == sha
+        assert await provider.contains("acme/x", sha, "topic")
+        assert not await provider.contains("acme/x", sha, "main")
+        assert await provider.commit("acme/x", sha) == local.commit("acme/x", sha)
+        assert await provider.tree("acme/x", sha) == local.tree("acme/x", sha)
+        assert await provider.protection("acme/x", "main") == local.protection("acme/x", "main")
+        assert await provider.find_pull_requests("acme/x", **between) == [await provider.get_pull_request("acme/x", 1)]
+        assert await provider.find_pull_requests("acme/x", **between, state=PullRequestState.MERGED) == []
+        assert provider.supports("open_pull_request.draft")
+
+
+async def test_the_functions_over_a_provider_are_coroutines(tmp_path: Path) -> None:
+    """ensure_, resolve and bootstrap, which wait for minutes, block the event loop of a service."""
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files/f").write_text("f")
+    with LocalProvider(tmp_path / "forge") as local:
+        provider = AsyncGitProvider(local)
+
+        made, changed = await provider.run(ensure_repo, "acme/x", description="d")
+        found = await provider.run(resolve, _lost("acme/x"), wait=True)
+        report = await provider.run(bootstrap, "acme/y", source=tmp_path / "files")
+
+    assert (made.path, changed, found.verdict, report.ok) == ("acme/x", True, Verdict.APPLIED, True)
+
+
+def _lost(repo: str) -> Intent:
+    sent = datetime(2024, 1, 1, tzinfo=UTC)
+    known: dict[str, Any] = {"visibility": "private", "description": "d", "auto_init": False}
+    return Intent(operation="create_repo", provider="local", repo=repo, sent_at=sent, lost_at=sent, **known)
+
+
+@pytest.mark.parametrize("grace", [60.0, 0.0])
+async def test_a_cancelled_function_is_waited_for_and_reported(grace: float) -> None:
+    """A deployment that stops in the middle of an ensure_ does not know whether it wrote."""
+    release = threading.Event()
+    events: list[Event] = []
+
+    def slow(provider: Any, repo: str) -> None:
+        try:
+            provider.get_repo(repo)
+            wait(3600.0)
+        except RetryCancelledError as ended:
+            release.wait(10)
+            raise ProviderUnavailableError("reset", outcome=Outcome.UNKNOWN, intent=INTENT) from ended
+
+    fake, provider = wrapped(lambda: None, on_event=events.append, grace=grace)
+    with anyio.CancelScope() as scope:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(provider.run, slow, "a/b")
+            await began(fake)
+            scope.cancel()
+            if grace:
+                release.set()
+    release.set()
+
+    (event,) = events
+    assert isinstance(event, CancelledEvent)
+    assert (event.operation, event.repo, event.outcome) == ("slow", "a/b", Outcome.UNKNOWN)
+    assert event.intent == (INTENT if grace else None)
