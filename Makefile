@@ -57,6 +57,7 @@ lint: $(DEV) ## check format, style, types and who imports whom
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/basedpyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
 clean: ## remove what the other commands made

@@ -64,7 +64,7 @@ def _shown(value: str) -> str:
     return repr(printable(redact(value[:HOST_TEXT]), 80))
 
 
-def shown_repo(value: object) -> str:
+def shown_repo(value: Any) -> str:
     """Return a path as errors, events and intents may keep it: unchanged if it passes its check, otherwise redacted.
 
     A path may be a clone URL by mistake. Everything before its last ``@`` may then be a password.

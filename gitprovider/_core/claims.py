@@ -49,6 +49,7 @@ class IntentStore(Protocol):
 
     def unresolved(self) -> Iterable[tuple[str, Intent]]:
         """Return every key whose intent is unresolved, with the intent, the oldest first."""
+        ...
 
 
 class Claim:

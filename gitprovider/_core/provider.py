@@ -56,8 +56,8 @@ class Provider(InspectableProvider):
         intents: the store that the ``key`` of an ``ensure_`` function is looked up in, or None.
     """
 
-    name: str = ""
-    settle: float = 0.0
+    name: str = ""  # pyright: ignore[reportIncompatibleMethodOverride]  # an attribute fits a property that is read
+    settle: float = 0.0  # pyright: ignore[reportIncompatibleMethodOverride]  # as above
     intents: IntentStore | None = None
     _host: Host
     _before_effect: BeforeEffect | None = None

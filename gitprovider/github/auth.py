@@ -10,7 +10,7 @@ import time
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from gitprovider import checks
 from gitprovider._remote.client_pool import after_fork
@@ -350,8 +350,7 @@ def read_auth(auth: Any, redactor: Redactor) -> github.Auth.Auth | AppInstallati
         return auth
     if not isinstance(auth, str):
         if callable(auth):
-            asked: Callable[[], str] = auth
-            return asked
+            return cast("Callable[[], str]", auth)
         kind = type(auth).__name__
         return f"must be a token, a function that returns one, a github.Auth.Auth or an AppInstallation, not {kind}"
     if not re.fullmatch(r"[!-~]+", auth):

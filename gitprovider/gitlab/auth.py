@@ -29,7 +29,7 @@ class Credential:
         Raises:
             InvalidRequestError: there is none, or there are two; or these endpoints do not take it.
         """
-        given = {"private_token": private_token, "oauth_token": oauth_token}
+        given: dict[str, Any] = {"private_token": private_token, "oauth_token": oauth_token}
         # A traceback through here holds the frame's names.
         private_token = oauth_token = None
         kinds = [name for name, token in given.items() if token is not None]
@@ -39,9 +39,10 @@ class Credential:
         self._kind: str = kinds[0]
         self._token: Any = given.pop(self._kind)
         given.clear()
-        self.ask: Callable[[], str] | None = None
-        if callable(self._token):
-            self.ask, self._token = self._token, ""
+        is_function = callable(self._token)
+        self.ask: Callable[[], str] | None = self._token if is_function else None
+        if is_function:
+            self._token = ""
             return
         if not isinstance(self._token, str) or not _TOKEN.fullmatch(self._token):
             refuse(self._kind, "must be a str of printable ASCII characters, without spaces around it")

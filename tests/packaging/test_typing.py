@@ -1,13 +1,19 @@
-"""Each provider fits the protocols by its structure: mypy checks this file, and pytest that it says what is true."""
+"""Each provider fits the protocols by its structure: mypy and pyright check this file, and pytest that it is true."""
 
 from __future__ import annotations
 
-import pytest
+from typing import assert_type
 
+import pytest
+from github import Github
+from gitlab import Gitlab
+
+from gitprovider import BootstrapReport, Ensured, Intent, Provider, Repo, Resolution, bootstrap, ensure_repo, resolve
+from gitprovider.aio import AsyncGitProvider
 from gitprovider.contract import GitProviderContract, HostState, InspectableProvider
 from gitprovider.github import GitHubProvider
 from gitprovider.gitlab import GitLabProvider
-from gitprovider.local import LocalProvider
+from gitprovider.local import Forge, LocalProvider
 from gitprovider.testing import Rig
 from tests.packaging.toyforge.provider import ToyProvider
 from tests.packaging.toyforge.rig import ToyRig
@@ -27,35 +33,54 @@ def takes_rig(rig: Rig) -> Rig:
 
 
 def check_local(provider: LocalProvider, rig: LocalRig) -> None:
-    """Read by mypy alone."""
+    """Read by the type checkers alone."""
     takes_contract(provider)
     takes_state(provider)
     takes_rig(rig)
 
 
 def check_github(provider: GitHubProvider, rig: GitHubRig) -> None:
-    """Read by mypy alone."""
+    """Read by the type checkers alone."""
     takes_contract(provider)
     takes_state(provider)
     takes_rig(rig)
 
 
 def check_gitlab(provider: GitLabProvider, rig: GitLabRig) -> None:
-    """Read by mypy alone."""
+    """Read by the type checkers alone."""
     takes_contract(provider)
     takes_state(provider)
     takes_rig(rig)
 
 
+def check_functions(github: GitHubProvider, gitlab: GitLabProvider, local: LocalProvider) -> None:
+    """Read by the type checkers alone: what takes a provider takes ours, and what is returned has its type."""
+    provider: Provider
+    for provider in (github, gitlab, local):
+        assert_type(ensure_repo(provider, "acme/x"), Ensured[Repo])
+        assert_type(resolve(provider, Intent(operation="x", provider="x", repo="x")), Resolution)
+        assert_type(bootstrap(provider, "acme/x", source="."), BootstrapReport)
+    with github.sdk() as hub, gitlab.sdk() as lab, local.sdk() as forge:
+        assert_type(hub, Github)
+        assert_type(lab, Gitlab)
+        assert_type(forge, Forge)
+
+
+async def check_coroutines(provider: AsyncGitProvider) -> None:
+    """Read by the type checkers alone."""
+    assert_type(await provider.run(ensure_repo, "acme/x"), Ensured[Repo])
+    assert_type(await provider.head("acme/x", "main"), str)
+
+
 def check_third_party(provider: ToyProvider, rig: ToyRig) -> None:
-    """Read by mypy alone."""
+    """Read by the type checkers alone."""
     takes_contract(provider)
     takes_state(provider)
     takes_rig(rig)
 
 
 def check_swap(local: LocalProvider, github: GitHubProvider, gitlab: GitLabProvider) -> list[GitProviderContract]:
-    """Read by mypy alone: one list of them all."""
+    """Read by the type checkers alone: one list of them all."""
     return [local, github, gitlab]
 
 
