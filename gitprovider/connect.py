@@ -20,7 +20,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, overload
 
 from gitprovider._core.provider import Provider
 from gitprovider._core.urls import RepoUrl, Server, parse_repo_url, parse_server
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from gitprovider._core.operation import BeforeEffect
     from gitprovider._remote.throttle import Throttle
     from gitprovider.events import Hook
+    from gitprovider.github import GitHubProvider
+    from gitprovider.gitlab import GitLabProvider
+    from gitprovider.local import LocalProvider
 
 __all__ = ["Provider", "RepoUrl", "connect", "connect_repo", "parse_repo_url"]
 
@@ -79,6 +82,36 @@ _HOSTS = {
 }  # fmt: skip
 TOKEN_VARIABLES = ("GITPROVIDER_TOKEN", *(token for host in _HOSTS.values() for token, _ in host.tokens))
 _KNOWN = "github.com, gitlab.com, and those in GH_HOST, GITLAB_HOST and CI_SERVER_URL"
+
+
+class Options(TypedDict, total=False):
+    """The arguments of :func:`connect` besides the name, for its overloads, which tell what ``sdk()`` lends."""
+
+    root: str | os.PathLike[str] | None
+    url: str | None
+    token: Token | None
+    timeout: float | None
+    verify: Verify | None
+    retry: RetryOptions | None
+    limits: Limits | None
+    allow_http: bool | None
+    obey_rate_limit: bool | None
+    settle: float | None
+    on_event: Hook | None
+    before_effect: BeforeEffect | None
+    intents: IntentStore | None
+    throttle: Throttle | None
+    environ: Mapping[str, str] | None
+
+
+@overload
+def connect(name: Literal["github"], **options: Unpack[Options]) -> GitHubProvider: ...
+@overload
+def connect(name: Literal["gitlab"], **options: Unpack[Options]) -> GitLabProvider: ...
+@overload
+def connect(name: Literal["local"], **options: Unpack[Options]) -> LocalProvider: ...
+@overload
+def connect(name: str | None = None, **options: Unpack[Options]) -> Provider: ...
 
 
 def connect(

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import assert_type
 
 import pytest
 from github import Github
 from gitlab import Gitlab
 
-from gitprovider import BootstrapReport, Ensured, Intent, Provider, Repo, Resolution, bootstrap, ensure_repo, resolve
+from gitprovider import (
+    BootstrapReport,
+    Ensured,
+    Intent,
+    Provider,
+    Repo,
+    Resolution,
+    bootstrap,
+    connect,
+    ensure_repo,
+    resolve,
+)
 from gitprovider.aio import AsyncGitProvider
+from gitprovider.connect import Options
 from gitprovider.contract import GitProviderContract, HostState, InspectableProvider
 from gitprovider.github import GitHubProvider
 from gitprovider.gitlab import GitLabProvider
@@ -64,6 +77,25 @@ def check_functions(github: GitHubProvider, gitlab: GitLabProvider, local: Local
         assert_type(hub, Github)
         assert_type(lab, Gitlab)
         assert_type(forge, Forge)
+
+
+def check_connect(name: str) -> None:
+    """Read by the type checkers alone: the name of the host decides what ``sdk()`` lends."""
+    assert_type(connect(name, token="t"), Provider)
+    assert_type(connect(), Provider)
+    with connect("github").sdk() as hub, connect("gitlab", timeout=0.5).sdk() as lab, connect("local").sdk() as forge:
+        assert_type(hub, Github)
+        assert_type(lab, Gitlab)
+        assert_type(forge, Forge)
+
+
+def test_the_overloads_of_connect_take_what_it_takes() -> None:
+    """A new argument of connect is an error for a type checker where the host is named."""
+    taken = inspect.signature(connect).parameters.values()
+
+    assert {argument.name: argument.annotation for argument in taken if argument.name != "name"} == {
+        name: str(annotation.__forward_arg__) for name, annotation in Options.__annotations__.items()
+    }
 
 
 async def check_coroutines(provider: AsyncGitProvider) -> None:
