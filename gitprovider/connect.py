@@ -378,7 +378,8 @@ def _credential(host: _Host, server: Server, env: Mapping[str, str], token: Toke
         named: whether the caller chose that host with ``url=``.
     """
     if token is not None:
-        return token if callable(token) else check_text("token", token, empty=False)
+        is_function = callable(token) and not isinstance(token, str)
+        return token if is_function else check_text("token", token, empty=False)
     ours, url = env.get("GITPROVIDER_TOKEN"), env.get("GITPROVIDER_URL")
     if ours and (server.key == _parsed(host, "GITPROVIDER_URL", url).key if url else named):
         return ours

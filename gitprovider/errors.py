@@ -157,8 +157,8 @@ class GitProviderError(Exception):
         """The names of the attributes that the constructors of the class and its bases take, the bases' first."""
         names: dict[str, None] = {}
         for kind in reversed(cls.__mro__):
-            if issubclass(kind, GitProviderError) and "__init__" in vars(kind):
-                code = vars(kind)["__init__"].__code__
+            code = getattr(vars(kind).get("__init__"), "__code__", None)
+            if issubclass(kind, GitProviderError) and code is not None:
                 names.update(dict.fromkeys(code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]))
         return tuple(names)
 

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any
 
 from gitprovider.errors import GitProviderError
+from gitprovider.redact import readable
 
 # A host's own JSON has some ten levels. Code that walks a value may recurse this deep, and SDKs do.
 MAX_DEPTH = 100
@@ -73,9 +74,10 @@ def plain(value: Any) -> Any:
 def envelope(error: GitProviderError) -> dict[str, Any]:
     """Return the class and every attribute of an error as JSON values. ``Intent.from_json`` reads that of ``intent``.
 
-    The names are those that the constructors of the error's classes take, and ``retryable`` and ``number``.
+    The names are those that the constructors of the error's classes take, and ``retryable`` and ``number``. What has no
+    JSON form, as a provider of another package may keep it, is the text of its repr.
     """
-    attributes = {name: plain(getattr(error, name, None)) for name in error.attributes() if name != "intent"}
+    attributes = {name: _told(getattr(error, name, None)) for name in error.attributes() if name != "intent"}
     return {
         "type": type(error).__name__,
         **attributes,
@@ -83,3 +85,10 @@ def envelope(error: GitProviderError) -> dict[str, Any]:
         "number": error.number,
         "intent": None if error.intent is None else error.intent.to_json(),
     }
+
+
+def _told(value: Any) -> Any:
+    try:
+        return plain(value)
+    except TypeError:
+        return readable(repr(value))

@@ -307,7 +307,7 @@ def ask_for_token(ask: Callable[[], str]) -> str:
         token = ask()
     except Exception as exc:
         raise AuthenticationError(f"the function for the token raised {type(exc).__name__}") from exc
-    if not isinstance(token, str) or re.fullmatch(r"[!-~]+", token) is None:
+    if not issubclass(type(token), str) or re.fullmatch(r"[!-~]+", token) is None:
         kind, token = type(token).__name__, ""  # a traceback refers to this frame
         raise AuthenticationError(f"the function for the token must return a str of printable ASCII, not this {kind}")
     return token

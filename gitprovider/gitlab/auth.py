@@ -39,7 +39,7 @@ class Credential:
         self._kind: str = kinds[0]
         self._token: Any = given.pop(self._kind)
         given.clear()
-        is_function = callable(self._token)
+        is_function = callable(self._token) and not isinstance(self._token, str)
         self.ask: Callable[[], str] | None = self._token if is_function else None
         if is_function:
             self._token = ""

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from gitprovider import (
+    AlreadyExistsError,
     Branch,
     BranchProtection,
     GitProviderError,
@@ -92,3 +93,10 @@ def test_the_attributes_of_an_error_are_those_that_it_has() -> None:
         required: dict[str, Any] = {"reason": NotMergeableReason.DRAFT, "option": "x"}
         error = kind("m", **{name: value for name, value in required.items() if name in kind.attributes()})
         assert vars(error).keys() == {*kind.attributes()}, kind
+
+
+def test_an_attribute_without_a_json_form_does_not_hide_the_error() -> None:
+    """A provider of another package keeps an object of its SDK, and the failure becomes a TypeError."""
+    document = envelope(AlreadyExistsError("taken", existing={"id": b"x"}))
+
+    assert (document["message"], document["existing"]) == ("taken", "{'id': b'x'}")
