@@ -195,9 +195,14 @@ class Settings(SessionSettings):
         """
         host = urlsplit(self.url).hostname or ""
         site = host.removeprefix("api.")
-        if self.url == PUBLIC_API or host.endswith(".ghe.com"):
+        if self.is_cloud:
             return self.url, f"https://uploads.{site}", f"https://{site}"
         return (self.url,)
+
+    @property
+    def is_cloud(self) -> bool:
+        """Whether GitHub runs the host: github.com or ghe.com."""
+        return self.url == PUBLIC_API or (urlsplit(self.url).hostname or "").endswith(".ghe.com")
 
     @property
     def host(self) -> Host:
