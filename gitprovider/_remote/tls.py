@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import ssl
+import threading
 
 from requests.utils import DEFAULT_CA_BUNDLE_PATH
 from urllib3.util.ssl_ import create_urllib3_context
 
 
 class TlsContexts:
-    """One context for each bundle of certificate authorities. Threads and processes may share it without a lock."""
+    """One context for each bundle of certificate authorities, shared by threads and, after a fork, by processes."""
 
     def __init__(self) -> None:
         self._made: dict[tuple[object, ...], ssl.SSLContext] = {}
+        self._locks: dict[tuple[object, ...], threading.Lock] = {}
 
     def context(self, verify: bool | str | None) -> ssl.SSLContext | None:
         """Return the context for ``verify``, as in ``requests``, or None where each connection makes its own.
@@ -27,9 +29,11 @@ class TlsContexts:
         try:
             state = os.stat(path)
             key = (path, state.st_ino, state.st_size, state.st_mtime_ns)
-            if key not in self._made:
-                self._made[key] = _read(path)
-            return self._made[key]
+            # Callers that begin together read the bundle once. A forked child does not inherit a lock that is held.
+            with self._locks.setdefault((os.getpid(), *key), threading.Lock()):
+                if key not in self._made:
+                    self._made[key] = _read(path)
+                return self._made[key]
         except OSError:
             return None
 
