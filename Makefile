@@ -59,6 +59,7 @@ $(PEERS)/.installed: Makefile | $(BIN)/pip
 
 bench: $(DEV) $(PEERS)/.installed ## measure what the operations cost, beside other libraries
 	@$(BIN)/python benchmarks/processor_time.py
+	@$(BIN)/python benchmarks/sizes.py
 	@$(BIN)/python benchmarks/cost.py $(PEERS)/bin/python
 
 bench-faults: $(DEV) $(PEERS)/.installed ## count what other libraries send again after the same faults, and what this one does
