@@ -83,9 +83,12 @@ class RemoteOperation(Operation, Generic[_C]):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
         super().__exit__(kind, error, traceback)
-        # Frames of a traceback refer to the operation. From here on it leads to no credential.
-        del self.client, self._redact
+        self._let_go()
         self.refusal = None
+
+    def _let_go(self) -> None:
+        # Frames of a traceback refer to the operation. From here on it leads to no credential.
+        del self.client, self._redact, self._lend
 
     @contextmanager
     def before(self, step: str) -> Iterator[None]:
@@ -339,6 +342,7 @@ class RemoteOperation(Operation, Generic[_C]):
             for made in parts:
                 self.requests += made.requests
                 self.refusal = self.refusal or made.refusal
+                made._let_go()
 
     def _request_event(self, request: Request, response: Response | None, duration: float) -> RequestEvent:
         headers = response.headers if response else {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import pytest
 from gitprovider import PutFile
 from gitprovider._remote.json_body import Base64, JsonBody, base64_of, large_body
 from gitprovider.connect import connect
+from gitprovider.errors import GitProviderError
+from gitprovider.fakes.faults import Fault, FaultScript, FaultyHost
 from gitprovider.fakes.github.server import FakeGitHub
 from gitprovider.fakes.gitlab.server import FakeGitLab
 from gitprovider.fakes.serve import serving
@@ -98,3 +101,40 @@ def test_a_mounted_fake_takes_a_large_file(tmp_path: Path) -> None:
 
         tree = hub.forge.read_tree(REPO, hub.forge.head(REPO, "main"))
         assert hub.forge.read_blob(REPO, tree["f"].sha) == CONTENTS["binary"]
+
+
+FAULTS = {
+    "lost": Fault(kind="reset", method="POST", when="after"),
+    "unavailable": Fault(kind="status", status=503, method="POST"),
+    "refused": Fault(kind="status", status=422, method="POST"),
+    "too large": Fault(kind="status", status=413, method="POST"),
+    "a login page": Fault(kind="html", method="POST"),
+    "a redirect": Fault(kind="redirect", method="POST"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+@pytest.mark.parametrize("fake_type", [FakeGitHub, FakeGitLab])
+def test_a_large_commit_fails_as_a_small_one_does(fake_type: Any, fault: Fault, tmp_path: Path) -> None:
+    """A large commit would be sent again, or its failure would say another outcome."""
+    found = []
+    for size, content in (("small", b"\xff"), ("large", CONTENTS["binary"])):
+        forge = Forge(tmp_path / size, combine=fake_type.combine)
+        forge.create_repo(REPO, auto_init=True)
+        # Only the request with the content: GitLab's commit, GitHub's blob.
+        script = FaultScript(replace(fault, endpoint="/(git/blobs|repository/commits)$"))
+        fake = fake_type(forge)
+        host = FaultyHost(fake, script=script)
+        kind = "github" if fake_type is FakeGitHub else "gitlab"
+        with (
+            serving(host) as url,
+            connect(kind, url=url, token=fake.token, timeout=PATIENCE) as provider,
+            pytest.raises(GitProviderError) as caught,
+        ):
+            provider.commit_files(REPO, "main", [PutFile(path="f", content=content)], message="m")
+        error = caught.value
+        sent = [(entry.method, entry.endpoint) for entry in host.request_log.mutations()]
+        found.append((type(error), error.outcome, error.failed_step, error.code, sent))
+
+    assert found[0] == found[1]
+    assert len(found[0][-1]) == 1
