@@ -91,7 +91,7 @@ def main(python: str) -> int:
         rows = [[name, *(f"{row[column]:,.0f}" for column in ("runs", *COLUMNS))] for name, row in peers.items()]
         text += [f"## {NAMES[kind]}", table(["", "runs", *COLUMNS.values()], rows)]
         for column, title in COLUMNS.items():
-            panels.append(Panel(f"{NAMES[kind]}: {title}", [(name, row[column]) for name, row in peers.items()]))
+            panels.append(Panel(f"{NAMES[kind]}: {title}", [(name, round(row[column])) for name, row in peers.items()]))
             bars.append((f"{NAMES[kind]}: {title}", peers["gitprovider"][column], 0.0))
     publish("faults", "\n\n".join(text), panels, note)
     return judge(bars)

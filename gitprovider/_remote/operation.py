@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from copy import copy
 from functools import partial
 from hashlib import sha256
@@ -74,8 +74,8 @@ class RemoteOperation(Operation, Generic[_C]):
         self._redact = redact
         self._denied_write = denied_write
         self._max_pages = max_pages
-        self._page_concurrency = page_concurrency if lend is not None else 1
-        self._lend = lend or (lambda: nullcontext(client))
+        self._page_concurrency = page_concurrency
+        self._lend = lend
         self._beside: SideBySide[Any, Any] | None = None  # the other parts, while pages are read side by side
         self._throttle = throttle
         self.waits = waits or WaitBudget(RetryOptions())
@@ -318,11 +318,18 @@ class RemoteOperation(Operation, Generic[_C]):
         self, read_page: Callable[[RemoteOperation[_C], int], _Page[_T]], last: int
     ) -> dict[int, _Page[_T]]:
         """Read the pages from the second to ``last`` side by side. A page is missing if it was not read."""
-        further = min(self._page_concurrency, last - 1) - 1
-        if further < 1:
+        lend, further = self._lend, min(self._page_concurrency, last - 1) - 1
+        if lend is None or further < 1:
             return {}
-        beside = SideBySide(read_page, range(2, last + 1))
         parts: list[RemoteOperation[_C]] = []
+
+        def read(op: RemoteOperation[_C], number: int) -> _Page[_T]:
+            page = read_page(op, number)
+            if not page.more:
+                beside.finish()
+            return page
+
+        beside = SideBySide(read, range(2, last + 1))
 
         def part(client: _C) -> RemoteOperation[_C]:
             """A part counts its own requests and attempts, and shares the hook, the throttle and the waits."""
@@ -333,7 +340,7 @@ class RemoteOperation(Operation, Generic[_C]):
 
         @contextmanager
         def lent() -> Iterator[RemoteOperation[_C]]:
-            with self._lend() as client:
+            with lend() as client:
                 yield part(client)
 
         try:

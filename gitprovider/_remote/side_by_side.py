@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from contextvars import copy_context
@@ -29,7 +29,7 @@ class SideBySide(Generic[_P, _T]):
 
     def __init__(self, run: Callable[[_P, int], _T], tasks: Iterable[int]) -> None:
         self._run = run
-        self._tasks = iter(tasks)
+        self._tasks: Iterator[int] = iter(tasks)
         self._lock = threading.Lock()
         self._limited: object = None
         self._failure: BaseException | None = None
@@ -53,6 +53,11 @@ class SideBySide(Generic[_P, _T]):
         with self._lock:
             self._limited = self._limited or part
         self.check(part)
+
+    def finish(self) -> None:
+        """Begin no further task. Those that have begun are completed."""
+        with self._lock:
+            self._tasks = iter(())
 
     def results(self, own: _P, lend: Callable[[], AbstractContextManager[_P]], further: int) -> dict[int, _T]:
         """Run the tasks in ``own`` by the calling thread, and in ``further`` lent parts. All threads end with the call.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import groupby
 from typing import Any
@@ -13,6 +13,7 @@ import pytest
 
 from gitprovider._remote.operation import RemoteOperation
 from gitprovider._remote.response import Request, Response, StatusError
+from gitprovider._remote.side_by_side import SideBySide
 from gitprovider._remote.throttle import Answered, Sending
 from gitprovider.connect import connect
 from gitprovider.errors import (
@@ -292,6 +293,22 @@ def test_pages_are_checked_as_when_they_are_read_one_by_one(
         list_items(host, max_pages=limits.max_pages)
 
     assert len(host.sent) <= limits.max_pages
+
+
+def test_after_the_last_page_no_other_is_begun() -> None:
+    """A host that names page 999,999,999 as the last would be asked for as many pages as the limits allow."""
+    ended = threading.Event()
+
+    def run(part: str, page: int) -> int:
+        if page == 3:
+            beside.finish()
+            ended.set()
+        assert ended.wait(PATIENCE)
+        return page
+
+    beside = SideBySide(run, range(2, 999_999_999))
+
+    assert beside.results("own", lambda: nullcontext("lent"), 1) == {2: 2, 3: 3}
 
 
 def test_the_waits_of_all_parts_have_one_budget() -> None:
