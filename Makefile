@@ -58,9 +58,8 @@ $(PEERS)/.installed: Makefile | $(BIN)/pip
 	@touch $@
 
 bench: $(DEV) $(PEERS)/.installed ## measure what the operations cost, beside other libraries
-	@$(BIN)/python benchmarks/processor_time.py
-	@$(BIN)/python benchmarks/sizes.py
-	@$(BIN)/python benchmarks/cost.py $(PEERS)/bin/python
+	@failed=0; for script in processor_time.py sizes.py "cost.py $(PEERS)/bin/python"; do \
+		$(BIN)/python benchmarks/$$script || failed=1; done; exit $$failed
 
 bench-faults: $(DEV) $(PEERS)/.installed ## count what other libraries send again after the same faults, and what this one does
 	@$(BIN)/python benchmarks/faults.py $(PEERS)/bin/python
