@@ -8,10 +8,10 @@ DEV := $(VENV)/.installed-dev
 # Container images set it. Each worker, and each program that a test starts, would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test coverage soak fleet mutants recordings live bench lint clean
+.PHONY: help demo test coverage soak fleet mutants recordings live bench bench-faults lint clean
 
 help: ## list the commands
-	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 $(BIN)/pip:
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or later is needed; name it: make PYTHON=/path/to/python3"; exit 1; }
@@ -50,8 +50,19 @@ recordings: $(DEV) ## run recorded exchanges with the hosts, in DIR=…, through
 live: $(DEV) ## run a few tests against the real hosts, in throw-away repositories; says what it needs
 	@$(BIN)/python -m pytest -q -rs -m live tests/live || test $$? = 5
 
-bench: $(DEV) ## measure what the providers cost in processor time, against requests alone
-	@$(BIN)/python benchmarks/processor_time.py
+# Other libraries for the same hosts. They are measured in an environment of their own, and nothing else needs them.
+PEERS := build/peers
+$(PEERS)/.installed: Makefile | $(BIN)/pip
+	$(BIN)/python -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check gfo ogr PyGithub python-gitlab requests
+	@touch $@
+
+bench: $(DEV) $(PEERS)/.installed ## measure what the operations cost, beside other libraries
+	@failed=0; for script in processor_time.py sizes.py "cost.py $(PEERS)/bin/python"; do \
+		$(BIN)/python benchmarks/$$script || failed=1; done; exit $$failed
+
+bench-faults: $(DEV) $(PEERS)/.installed ## count what other libraries send again after the same faults, and what this one does
+	@$(BIN)/python benchmarks/faults.py $(PEERS)/bin/python
 
 lint: $(DEV) ## check format, style, types and who imports whom
 	$(BIN)/ruff format --check .

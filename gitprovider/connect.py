@@ -68,7 +68,7 @@ class _Host(NamedTuple):
 
 
 _EVERY = frozenset({"timeout", "on_event", "settle", "before_effect", "intents"})
-_REMOTE = _EVERY | {"verify", "retry", "limits", "allow_http", "throttle"}
+_REMOTE = _EVERY | {"verify", "retry", "limits", "allow_http", "throttle", "pool_size", "page_concurrency"}
 _HOSTS = {
     "local": _Host("gitprovider.local", "LocalProvider", "gitprovider[local]", _EVERY),
     "github": _Host(
@@ -101,6 +101,8 @@ class Options(TypedDict, total=False):
     before_effect: BeforeEffect | None
     intents: IntentStore | None
     throttle: Throttle | None
+    pool_size: int | None
+    page_concurrency: int | None
     environ: Mapping[str, str] | None
 
 
@@ -131,6 +133,8 @@ def connect(
     before_effect: BeforeEffect | None = None,
     intents: IntentStore | None = None,
     throttle: Throttle | None = None,
+    pool_size: int | None = None,
+    page_concurrency: int | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Provider:
     """Build a provider. No request is sent. The caller closes the provider.
@@ -142,8 +146,9 @@ def connect(
             ``GITLAB_HOST`` and ``CI_SERVER_URL``, then github.com or gitlab.com.
         token: the credential for this host, or a function that returns it, which is asked before each operation. The
             default is the token in the environment that is bound to this host.
-        timeout, verify, retry, limits, allow_http, obey_rate_limit, settle, on_event, throttle: arguments of the
-            provider's constructor; None leaves its default. An argument that the provider does not have is refused.
+        timeout, verify, retry, limits, allow_http, obey_rate_limit, settle, on_event, throttle, pool_size: arguments of
+            the provider's constructor; None leaves its default. An argument that the provider does not have is refused.
+        page_concurrency: as for GitHubProvider. More than 1 is refused for other hosts.
         before_effect: called with the complete intent just before each effect of a mutation is sent. If it raises,
             nothing is sent, and its error is the cause of the error that is raised.
         intents: the store that the ``key`` of an ``ensure_`` function is looked up in.
@@ -152,6 +157,7 @@ def connect(
     Raises:
         InvalidRequestError: an argument or a variable is wrong or missing, or a package is not installed.
         AuthenticationError: no token is given, and no token in the environment is bound to this host.
+        UnsupportedOptionError: ``page_concurrency`` is more than 1, and the host is not GitHub.
     """
     options = {
         "timeout": timeout,
@@ -165,6 +171,8 @@ def connect(
         "before_effect": before_effect,
         "intents": intents,
         "throttle": throttle,
+        "pool_size": pool_size,
+        "page_concurrency": page_concurrency,
     }
     try:
         from gitprovider._core.operation import cleared_frames  # not at the top: it loads the events
@@ -247,6 +255,10 @@ def _connect(
     if host is None:
         refuse("name", f"is {name!r}; allowed are {', '.join(PROVIDERS)}")
     options = {option: value for option, value in given.items() if value is not None}
+    if name == "local" and "page_concurrency" in options:
+        from gitprovider.options import check_page_concurrency  # not at the top: it loads the mutations
+
+        check_page_concurrency(options.pop("page_concurrency"), "local")
     for option in options:
         if option not in host.options:
             refuse(option, f"is an option that {name} does not have")

@@ -72,8 +72,9 @@ class GitProviderContract(Protocol):
     def list_branches(self, repo: str) -> list[Branch]:
         """Return every branch once, sorted by name (code points). The list is empty for an empty repository.
 
-        Pages of 100 are read one after another. If a page fails, only that page is read again. A page that is short
-        but not the last, a repeated page, or a body that is not a list is an error, never a shorter result.
+        Pages of 100 are read one after another, or side by side with ``page_concurrency`` of GitHubProvider. If a page
+        fails, only that page is read again. A page that is short but not the last, a repeated page, or a body that is
+        not a list is an error, never a shorter result.
 
         Branches that are made or deleted while the pages are read can move others between the pages. Where the host
         tells the size of the whole list (GitLab: the number of branches; GitHub: only the number of pages), the list is

@@ -244,7 +244,8 @@ class UnsupportedOptionError(GitProviderError):
     """This host cannot honour an option. It is raised before any request. No option is dropped or approximated.
 
     Attributes:
-        option: its name in ``gitprovider.options.OPTIONS``, such as ``protect_branch.required_checks``.
+        option: its name in ``gitprovider.options.OPTIONS``, such as ``protect_branch.required_checks``; or the name of
+            an argument of the constructor.
     """
 
     def __init__(self, message: str, *, option: str, **attributes: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-from gitprovider.checks import check_text
+from gitprovider.checks import check_int, check_text
 from gitprovider.errors import InvalidRequestError, UnsupportedOptionError
 from gitprovider.mutations import MUTATIONS
 
@@ -59,6 +59,26 @@ OPTIONS: Mapping[str, Mapping[Host, Support]] = {
     for mutation in MUTATIONS
     for option in (f"{mutation.operation}.{name}" for name in mutation.optional)
 }
+
+
+# Why pages of a list are not read side by side on the hosts that are not GitHub. GitLab's reason is in its source:
+# https://gitlab.com/gitlab-org/gitlab/-/blob/master/lib/gitlab/pagination/gitaly_keyset_pager.rb
+_ONE_PAGE: Mapping[str, str] = {
+    "gitlab": "GitLab reads all branches for each page, so pages side by side cost it more and save little; leave it 1",
+    "local": "the local forge reads a list at once, without pages; leave it out",
+}
+
+
+def check_page_concurrency(value: int, host: Host) -> None:
+    """Check ``page_concurrency`` for a host that reads lists one page at a time.
+
+    Raises:
+        InvalidRequestError: it is not an int from 1.
+        UnsupportedOptionError: it is more than 1.
+    """
+    if check_int("page_concurrency", value, least=1) > 1:
+        reason = _ONE_PAGE[_FAMILY.get(host, host)]
+        raise UnsupportedOptionError(f"page_concurrency: {reason}", option="page_concurrency", hint=reason)
 
 
 def support(option: str, host: Host) -> Support:

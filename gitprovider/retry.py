@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextvars
 import math
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -291,10 +292,14 @@ def seconds_left() -> float | None:
 
 
 class WaitBudget:
-    """The waits of one operation: their sum is at most ``max_total_wait``, and none ends after a deadline."""
+    """The waits of one operation: their sum is at most ``max_total_wait``, and none ends after a deadline.
+
+    The threads of an operation share it.
+    """
 
     def __init__(self, options: RetryOptions) -> None:
         self._options = options
+        self._lock = threading.Lock()
         self._waited = 0.0
         self._started: float | None = None
 
@@ -314,13 +319,20 @@ class WaitBudget:
             left.append(in_block)
         return min(left)
 
+    def take(self, seconds: float) -> bool:
+        """Count a wait if it is still allowed, and report whether it is."""
+        with self._lock:
+            if seconds > self.left:
+                return False
+            self._waited += seconds
+            return True
+
     def wait(self, seconds: float) -> None:
-        """Wait and count the wait.
+        """Wait, after :meth:`take`.
 
         Raises:
             RetryCancelledError: the event of :func:`cancel_on` was set before or during the wait.
         """
-        self._waited += seconds
         wait(seconds, self._options.sleep)
 
 
@@ -388,10 +400,10 @@ class Retrier(Generic[_T]):
             delay = options.max_retry_after
         else:
             return None
-        if delay > self._budget.left:
-            return None
         left = seconds_left()  # an attempt that would begin at the deadline itself is refused
-        return None if left is not None and delay >= left else delay
+        if left is not None and delay >= left:
+            return None
+        return delay if self._budget.take(delay) else None
 
     def _wait(self, attempt: int, delay: float, error: Exception) -> None:
         for callback in (self._before_wait, self._options.on_retry):

@@ -131,8 +131,10 @@ def blob_sha(data: bytes, *, sha256: bool = False) -> str:
     """Return the Git object id of a blob with this content, by SHA-1 or SHA-256."""
     import hashlib  # not at the top, here and below: it loads OpenSSL
 
-    content = b"blob %d\0" % len(data) + data
-    return (hashlib.sha256(content) if sha256 else hashlib.sha1(content, usedforsecurity=False)).hexdigest()
+    head = b"blob %d\0" % len(data)
+    digest = hashlib.sha256(head) if sha256 else hashlib.sha1(head, usedforsecurity=False)
+    digest.update(data)
+    return digest.hexdigest()
 
 
 def lfs_pointer(data: bytes) -> bytes:

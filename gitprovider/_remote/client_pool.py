@@ -27,10 +27,14 @@ class ClientPool(Generic[_C]):
 
     Connections of PyGithub and requests must not be shared. Measurements showed that a client used by two threads can
     return one caller's data to the other, and that after a fork both processes write to the same socket.
+
+    Args:
+        size: how many idle clients are kept. Any number may be lent at the same time.
     """
 
-    def __init__(self, make: Callable[[], _C]) -> None:
+    def __init__(self, make: Callable[[], _C], size: int) -> None:
         self._make = make
+        self._size = size
         self._lock = threading.Lock()
         self._idle: list[_C] = []
         self._closed = False
@@ -76,7 +80,7 @@ class ClientPool(Generic[_C]):
 
     def _give(self, client: _C) -> None:
         with self._lock:
-            if not self._closed:
+            if not self._closed and len(self._idle) < self._size:
                 self._idle.append(client)
                 return
         client.close()

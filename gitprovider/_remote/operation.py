@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
+from copy import copy
 from functools import partial
 from hashlib import sha256
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from gitprovider._core.operation import Operation, chain
 from gitprovider._remote.json_reader import JsonReader
 from gitprovider._remote.response import BodyError, Client, DeadlineError, Request, Response, StatusError
+from gitprovider._remote.side_by_side import SideBySide
 from gitprovider._remote.throttle import UNSTATED_BLOCK, Sending, Throttle, limit_header, read_answer
 from gitprovider.errors import (
     AlreadyExistsError,
@@ -33,6 +35,15 @@ _T = TypeVar("_T")
 _C = TypeVar("_C", bound=Client)
 
 
+class _Page(NamedTuple, Generic[_T]):
+    """A page of a list: its items, a digest of what the host sent, and what the host says about the list."""
+
+    items: list[_T]
+    digest: bytes
+    more: bool
+    size: tuple[str, int] | None
+
+
 class RemoteOperation(Operation, Generic[_C]):
     """An operation with a borrowed client.
 
@@ -52,6 +63,8 @@ class RemoteOperation(Operation, Generic[_C]):
         redact: Callable[[str], str] = Redactor(),
         denied_write: Callable[[GitProviderError, Response], GitProviderError] = lambda error, response: error,
         max_pages: int = Limits().max_pages,
+        page_concurrency: int = 1,
+        lend: Callable[[], AbstractContextManager[_C]] | None = None,
         throttle: Throttle | None = None,
         waits: WaitBudget | None = None,
         **kwargs: Any,
@@ -63,15 +76,21 @@ class RemoteOperation(Operation, Generic[_C]):
         self._redact = redact
         self._denied_write = denied_write
         self._max_pages = max_pages
+        self._page_concurrency = page_concurrency
+        self._lend = lend
+        self._beside: SideBySide[Any, Any] | None = None  # the other parts, while pages are read side by side
         self._throttle = throttle
         self.waits = waits or WaitBudget(RetryOptions())
         self._seen = False  # whether the repository was read, or written to, in this operation
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
         super().__exit__(kind, error, traceback)
-        # Frames of a traceback refer to the operation. From here on it leads to no credential.
-        del self.client, self._redact
+        self._let_go()
         self.refusal = None
+
+    def _let_go(self) -> None:
+        # Frames of a traceback refer to the operation. From here on it leads to no credential.
+        del self.client, self._redact, self._lend
 
     @contextmanager
     def before(self, step: str) -> Iterator[None]:
@@ -140,6 +159,8 @@ class RemoteOperation(Operation, Generic[_C]):
         limit = earliest_deadline()
         if limit is not None and limit.left <= 0:
             raise DeadlineError(limit.name, sent=False)
+        if self._beside is not None:
+            self._beside.check(self)
         request = Request(method=method, template=template, parts=parts, query=query, body=body)
         sending = None if self._throttle is None else self._admit(self._throttle, request)
         self.requests += 1
@@ -152,8 +173,10 @@ class RemoteOperation(Operation, Generic[_C]):
             return response
         except (StatusError, BodyError) as exc:
             response = exc.response
-            if sending is not None and isinstance(refused := self.meaning(exc), RateLimitedError):
+            if (sending or self._beside) and isinstance(refused := self.meaning(exc), RateLimitedError):
                 limited = UNSTATED_BLOCK if refused.retry_after is None else refused.retry_after
+                if self._beside is not None:
+                    self._beside.met_limit(self)
             raise
         finally:
             if self._throttle is not None and sending is not None:
@@ -183,7 +206,8 @@ class RemoteOperation(Operation, Generic[_C]):
 
     def _throttled(self, seconds: float) -> None:
         """Wait for the throttle, within the operation's budget."""
-        if seconds > (left := self.waits.left):
+        if not self.waits.take(seconds):
+            left = self.waits.left
             raise RateLimitedError(
                 f"the shared limit of {self.host} allows the next request in {seconds:.0f} s; "
                 f"this operation may wait {max(left, 0.0):.0f} s",
@@ -191,6 +215,8 @@ class RemoteOperation(Operation, Generic[_C]):
                 hint="repeat it then, or raise RetryOptions.max_total_wait",
             )
         self.waits.wait(seconds)
+        if self._beside is not None:
+            self._beside.check(self)
 
     def _learn(self, throttle: Throttle, sending: Sending, response: Response | None, limited: float | None) -> None:
         headers, date = ({}, 0.0) if response is None else (response.headers, response.date.timestamp())
@@ -210,10 +236,13 @@ class RemoteOperation(Operation, Generic[_C]):
         *,
         query: Mapping[str, Any] | None = None,
         check: Callable[[Response], None] = lambda response: None,
-        read: Callable[[Callable[[], Any]], Any] = lambda fn: fn(),
+        retried: Callable[[Any], Callable[[Callable[[], Any]], Any]] = lambda op: lambda fn: fn(),
         **parts: str | int,
     ) -> list[_T]:
         """Read a list page by page and return its items in the host's order.
+
+        With ``page_concurrency``, the first page is read alone. The others, up to the last one that the first page
+        names, are read side by side, each with a client of its own.
 
         If the host does not say whether another page follows, a full page is followed by another request. An item that
         is deleted between two pages moves another one to the page that was read. Where the host tells the size of the
@@ -222,62 +251,107 @@ class RemoteOperation(Operation, Generic[_C]):
         Args:
             convert: creates a value from an item.
             check: checks each page's response, and raises if it is incomplete.
-            read: runs the read of one page. A retry repeats only the page that failed.
+            retried: returns the function that runs the read of one page for an operation, or for a part of one. A
+                retry repeats only the page that failed.
 
         Raises:
             UnexpectedResponseError: a page is short although the host says that more follow, so items would be missing;
                 a page repeats an earlier one, so the list would never end; the list exceeds ``limits.max_pages``; or it
                 changes each time that it is read.
         """
-        seen: set[bytes] = set()
-        sizes: set[tuple[str, int]] = set()
 
-        def page(number: int) -> tuple[list[_T], bool | None]:
-            response = self.request(
+        def page(op: RemoteOperation[_C], number: int) -> _Page[_T]:
+            response = op.request(
                 "GET", template, query={**(query or {}), "per_page": PAGE_SIZE, "page": number}, **parts
             )
             check(response)
-            batch = [convert(item) for item in JsonReader.each(response)]
-            digest = sha256(repr(response.data).encode()).digest()
-            if batch and digest in seen:
-                raise UnexpectedResponseError(f"page {number} repeats an earlier page: the list would not end")
-            seen.add(digest)
-            if (size := self.client.size(response)) is not None:
-                sizes.add(size)
-            return batch, self.client.has_next(response)
+            items = [convert(item) for item in JsonReader.each(response)]
+            more = op.client.has_next(response)
+            return _Page(
+                items,
+                sha256(repr(response.data).encode()).digest(),
+                len(items) >= PAGE_SIZE if more is None else more,
+                op.client.size(response),
+            )
+
+        def read_page(op: RemoteOperation[_C], number: int) -> _Page[_T]:
+            found: _Page[_T] = retried(op)(partial(page, op, number))
+            return found
 
         for _ in range(_LISTINGS):
-            seen.clear()
-            sizes.clear()
-            items, count = self._listing(page, read)
-            found = {"items": len(items), "pages": count}
+            pages = self._listing(read_page)
+            items = [item for page in pages for item in page.items]
+            found = {"items": len(items), "pages": len(pages)}
+            sizes = {page.size for page in pages if page.size is not None}
             if all(found[unit] == size for unit, size in sizes):
                 return items
         raise UnexpectedResponseError(
-            f"{len(items)} items were listed on {count} pages, but the host says {sorted(sizes)}: "
+            f"{len(items)} items were listed on {len(pages)} pages, but the host says {sorted(sizes)}: "
             "they changed while they were listed",
             transient=True,
         )
 
-    def _listing(
-        self, page: Callable[[int], tuple[list[_T], bool | None]], read: Callable[[Callable[[], Any]], Any]
-    ) -> tuple[list[_T], int]:
-        """Read all pages and return their items and how many pages there are."""
-        items: list[_T] = []
+    def _listing(self, read_page: Callable[[RemoteOperation[_C], int], _Page[_T]]) -> list[_Page[_T]]:
+        """Read and check all pages, and return them."""
+        pages: list[_Page[_T]] = []
+        seen: set[bytes] = set()
+        ahead: dict[int, _Page[_T]] = {}
         for number in range(1, self._max_pages + 1):
-            batch, more = read(partial(page, number))
-            items += batch
-            if not (len(batch) >= PAGE_SIZE if more is None else more):
-                return items, number
-            if len(batch) < PAGE_SIZE:
+            page = ahead.pop(number, None) or read_page(self, number)
+            if page.items and page.digest in seen:
+                raise UnexpectedResponseError(f"page {number} repeats an earlier page: the list would not end")
+            seen.add(page.digest)
+            pages.append(page)
+            if not page.more:
+                return pages
+            if len(page.items) < PAGE_SIZE:
                 raise UnexpectedResponseError(
-                    f"page {number} has {len(batch)} of {PAGE_SIZE} items, but the host says that more follow: "
+                    f"page {number} has {len(page.items)} of {PAGE_SIZE} items, but the host says that more follow: "
                     "items would be missing"
                 )
+            if number == 1 and page.size is not None and page.size[0] == "pages":
+                ahead = self._read_ahead(read_page, min(page.size[1], self._max_pages))
         raise UnexpectedResponseError(
             f"the list has more than {self._max_pages} pages",
             hint="raise limits.max_pages if the list is really this long",
         )
+
+    def _read_ahead(
+        self, read_page: Callable[[RemoteOperation[_C], int], _Page[_T]], last: int
+    ) -> dict[int, _Page[_T]]:
+        """Read the pages from the second to ``last`` side by side. A page is missing if it was not read."""
+        lend, further = self._lend, min(self._page_concurrency, last - 1) - 1
+        if lend is None or further < 1:
+            return {}
+        parts: list[RemoteOperation[_C]] = []
+
+        def read(op: RemoteOperation[_C], number: int) -> _Page[_T]:
+            page = read_page(op, number)
+            if not page.more:
+                beside.finish()
+            return page
+
+        beside = SideBySide(read, range(2, last + 1))
+
+        def part(client: _C) -> RemoteOperation[_C]:
+            """A part counts its own requests and attempts, and shares the hook, the throttle and the waits."""
+            made = copy(self)
+            made.client, made.requests, made._beside = client, 0, beside
+            parts.append(made)
+            return made
+
+        @contextmanager
+        def lent() -> Iterator[RemoteOperation[_C]]:
+            with lend() as client:
+                yield part(client)
+
+        try:
+            return beside.results(part(self.client), lent, further)
+        finally:
+            for made in parts:
+                self.requests += made.requests
+                self.refusal = self.refusal or made.refusal
+                made._let_go()
 
     def _request_event(self, request: Request, response: Response | None, duration: float) -> RequestEvent:
         headers = response.headers if response else {}

@@ -44,6 +44,8 @@ class RemoteProvider(Provider, Generic[_C]):
         before_effect: BeforeEffect | None,
         intents: IntentStore | None,
         throttle: Throttle | None,
+        pool_size: int,
+        page_concurrency: int = 1,
     ) -> None:
         if not isinstance(retry, RetryOptions):
             checks.refuse("retry", f"must be RetryOptions, not {type(retry).__name__}")
@@ -52,10 +54,11 @@ class RemoteProvider(Provider, Generic[_C]):
         self.settle = checks.check_seconds("settle", settle)
         self._url = url
         self._host = host
-        self._pool: ClientPool[_C] = ClientPool(make_client)
+        self._pool: ClientPool[_C] = ClientPool(make_client, checks.check_int("pool_size", pool_size, least=0))
         self._redact = redactor
         self._retry = retry
         self._max_pages = limits.max_pages
+        self._page_concurrency = page_concurrency
         self._on_event = on_event
         self._remember(before_effect, intents)
         if throttle is not None and not isinstance(throttle, Throttle):
@@ -102,6 +105,8 @@ class RemoteProvider(Provider, Generic[_C]):
                 authenticate=self._authenticate,
                 redact=self._redact,
                 max_pages=self._max_pages,
+                page_concurrency=self._page_concurrency,
+                lend=self._pool.client,
                 denied_write=self._denied_write,
                 provider=self.name,
                 host=urlsplit(self._url).netloc,

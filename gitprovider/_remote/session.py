@@ -9,7 +9,7 @@ import http.client
 import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any, cast
@@ -23,6 +23,7 @@ from requests.utils import get_environ_proxies, select_proxy
 from gitprovider._core.json import JsonLimitError, parse
 from gitprovider._core.urls import is_loopback, origin
 from gitprovider._remote.response import BodyError, DeadlineError, ForeignOriginError, Response
+from gitprovider._remote.tls import TlsContexts
 from gitprovider.checks import check_seconds, keep, refuse
 from gitprovider.retry import Deadline, Limits, earliest_deadline, limited
 
@@ -41,6 +42,7 @@ class SessionSettings:
         timeout: seconds for each wait on the host: for the connection, and for each part of a response.
         verify: as in ``requests``: True, or the path of a bundle of certificate authorities.
         limits: what is read of a response.
+        tls: the TLS contexts, which all clients share.
 
     Raises:
         InvalidRequestError: a setting is wrong.
@@ -50,6 +52,7 @@ class SessionSettings:
     timeout: float
     verify: bool | str
     limits: Limits = Limits()  # noqa: RUF009 - a frozen value
+    tls: TlsContexts = field(default_factory=TlsContexts, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         keep(self, timeout=check_seconds("timeout", self.timeout, zero=False))
@@ -94,7 +97,7 @@ class OneOriginSession(requests.Session):
         self._limits = settings.limits
         self._follow_reads = follow_reads
         for prefix in ("https://", "http://"):
-            self.mount(prefix, LimitedAdapter(settings.limits, retry or urllib3.Retry(0, read=False)))
+            self.mount(prefix, LimitedAdapter(settings, retry or urllib3.Retry(0, read=False)))
 
     def send(self, request: requests.PreparedRequest, **kwargs: Any) -> requests.Response:
         """Send ``request`` if it stays on the host's origins.
@@ -193,10 +196,15 @@ def _headers(response: requests.Response) -> dict[str, str]:
 
 
 class LimitedAdapter(HTTPAdapter):
-    """An adapter whose responses have a bounded body, and whose connections keep the deadline."""
+    """An adapter whose responses have a bounded body, and whose connections keep the deadline and share TLS contexts.
 
-    def __init__(self, limits: Limits, retry: urllib3.Retry) -> None:
-        self._limits = limits
+    A connection has a context of its own if it verifies nothing, or has a client certificate. One through a proxy that
+    is reached by TLS itself reads the bundle each time, because urllib3 verifies the proxy with the same bundle.
+    """
+
+    def __init__(self, settings: SessionSettings, retry: urllib3.Retry) -> None:
+        self._limits = settings.limits
+        self._tls = settings.tls
         super().__init__(max_retries=retry)
 
     def send(self, request: requests.PreparedRequest, stream: bool = False, **kwargs: Any) -> requests.Response:  # type: ignore[override]  # a session passes all by name
@@ -211,6 +219,18 @@ class LimitedAdapter(HTTPAdapter):
         pool: Any = super().get_connection_with_tls_context(*args, **kwargs)
         pool.ConnectionCls = _timed(pool.ConnectionCls)
         return pool
+
+    def build_connection_pool_key_attributes(self, request: Any, verify: Any, cert: Any = None) -> Any:
+        """Return what selects a pool of connections: with the shared context if there is one."""
+        host, settings = super().build_connection_pool_key_attributes(request, verify, cert)
+        context = self._tls.context(verify) if host["scheme"] == "https" and not cert else None
+        return host, settings if context is None else settings | {"ssl_context": context}
+
+    def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
+        """Set on a pool what to verify. What the shared context has already is not read again."""
+        super().cert_verify(conn, url, verify, cert)  # type: ignore[no-untyped-call]  # the stubs give it no types
+        if conn.conn_kw.get("ssl_context") is not None and (conn.proxy is None or conn.proxy.scheme != "https"):
+            conn.ca_certs = conn.ca_cert_dir = None
 
 
 class _BoundedBody:

@@ -43,7 +43,7 @@ class _Mounted(responses.CallbackResponse):
             str(request.method),
             str(request.url),
             {str(name): str(value) for name, value in request.headers.items()},
-            body.encode() if isinstance(body, str) else bytes(body),
+            body.encode() if isinstance(body, str) else body if isinstance(body, bytes) else b"".join(body),
         )
         try:
             response = self._host.handle(arrived)

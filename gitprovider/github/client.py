@@ -26,6 +26,7 @@ import requests
 import urllib3
 
 from gitprovider._core.urls import is_loopback, parse_api_server
+from gitprovider._remote.json_body import large_body
 from gitprovider._remote.response import Request, Response, StatusError
 from gitprovider._remote.session import OneOriginSession, SessionSettings, read_response
 from gitprovider.checks import Verify, check_verify, refuse
@@ -195,9 +196,14 @@ class Settings(SessionSettings):
         """
         host = urlsplit(self.url).hostname or ""
         site = host.removeprefix("api.")
-        if self.url == PUBLIC_API or host.endswith(".ghe.com"):
+        if self.is_cloud:
             return self.url, f"https://uploads.{site}", f"https://{site}"
         return (self.url,)
+
+    @property
+    def is_cloud(self) -> bool:
+        """Whether GitHub runs the host: github.com or ghe.com."""
+        return self.url == PUBLIC_API or (urlsplit(self.url).hostname or "").endswith(".ghe.com")
 
     @property
     def host(self) -> Host:
@@ -256,16 +262,18 @@ class GitHubClient:
             DeadlineError: a deadline passed.
             requests.RequestException: there was no response.
         """
+        large = large_body(request.body)
+        given: dict[str, Any] = {"parameters": dict(request.query or {}), "headers": dict(_HEADERS)}
+
+        def send() -> None:
+            if large is None:
+                self.requester.requestJson(request.method, request.path, **given, input=request.body)
+                return
+            given["headers"]["Content-Type"] = "application/json"
+            self.requester.requestMemoryBlobAndCheck(request.method, request.path, **given, file_like=large)  # type: ignore[arg-type]  # requests reads it
+
         try:
-            received, _ = self._session.exchange(
-                lambda: self.requester.requestJson(
-                    request.method,
-                    request.path,
-                    parameters=dict(request.query or {}),
-                    headers=dict(_HEADERS),
-                    input=request.body,
-                )
-            )
+            received, _ = self._session.exchange(send)
         except DivertedError as exc:
             raise StatusError(
                 Response(

@@ -5,11 +5,11 @@ https://docs.github.com/rest/git
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gitprovider._core.edits import DIRECTORY, PLAIN, Edit, Edits, directories, lookup_in, plan
+from gitprovider._remote.json_body import Base64, base64_of
 from gitprovider._remote.json_reader import JsonReader
 from gitprovider._remote.operation import RemoteOperation
 from gitprovider._remote.response import BodyError, StatusError
@@ -190,7 +190,11 @@ class CommitCall:
         https://docs.github.com/rest/repos/contents#create-or-update-file-contents
         """
         asked = self._asked
-        body: dict[str, Any] = {"message": asked.message, "branch": asked.branch, "content": _base64(edit)}
+        body: dict[str, Any] = {
+            "message": asked.message,
+            "branch": asked.branch,
+            "content": _base64(edit),
+        }
         if self._author is not None:
             body["author"] = body["committer"] = self._author
         response = self._op.request("PUT", CONTENTS, repo=self._op.repo, path=edit.path, body=body)
@@ -235,8 +239,8 @@ def _mode(edit: Edit) -> str:
     return PLAIN if edit.after is None else edit.after.mode
 
 
-def _base64(edit: Edit) -> str:
-    return base64.b64encode(edit.data or b"").decode()
+def _base64(edit: Edit) -> str | Base64:
+    return base64_of(edit.data or b"")
 
 
 def _inline_text(edit: Edit) -> str | None:

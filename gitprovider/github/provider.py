@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from gitprovider import checks
@@ -98,6 +99,11 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
             nothing is sent, and its error is the cause of the error that is raised.
         intents: the store that the ``key`` of an ``ensure_`` function is looked up in.
         throttle: asked before each request and told of each response, such as a HostBudget. None sends at once.
+        pool_size: how many idle connections are kept. Any number of operations may run at the same time.
+        page_concurrency: how many pages of a list are read at the same time, after the first; at most 4 on github.com
+            and ghe.com, 8 on another server. The hook and the throttle are called in several threads. After the first
+            answer that a limit is reached, the list goes on one page at a time. GitHub asks for serial requests:
+            https://docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api#avoid-concurrent-requests
 
     Raises:
         InvalidRequestError: an argument is wrong.
@@ -120,6 +126,8 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         before_effect: BeforeEffect | None = None,
         intents: IntentStore | None = None,
         throttle: Throttle | None = None,
+        pool_size: int = 10,
+        page_concurrency: int = 1,
     ) -> None:
         redactor = Redactor()
         source = read_auth(auth, redactor)
@@ -148,6 +156,10 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
             before_effect=before_effect,
             intents=intents,
             throttle=throttle,
+            pool_size=pool_size,
+            page_concurrency=checks.check_int(
+                "page_concurrency", page_concurrency, least=1, most=4 if settings.is_cloud else 8
+            ),
         )
 
     @contextmanager
@@ -173,9 +185,14 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
 
     def _list_branches(self, op: GitHubOperation) -> list[Branch]:
         """``protected`` is the value from GitHub's list, which also considers rulesets."""
-        read = self._retried(op, "list branches")
         with op.before("list branches"):
-            return op.pages(BRANCHES, convert.branch, repo=op.repo, check=_check_whole, read=read)
+            return op.pages(
+                BRANCHES,
+                convert.branch,
+                repo=op.repo,
+                check=_check_whole,
+                retried=partial(self._retried, step="list branches"),
+            )
 
     def _create_repo(self, op: GitHubOperation, asked: CreateRepo) -> Repo:
         """GitHub creates a repository in a user's account only with that user's own credential."""

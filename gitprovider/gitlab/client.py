@@ -12,12 +12,13 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import gitlab
 import requests
 
 from gitprovider._core.urls import parse_api_server
+from gitprovider._remote.json_body import large_body
 from gitprovider._remote.response import Request, Response, StatusError
 from gitprovider._remote.session import OneOriginSession, SessionSettings, read_response
 from gitprovider.checks import Verify, check_bool, check_verify
@@ -174,12 +175,15 @@ class GitLabClient:
             DeadlineError: a deadline passed.
             requests.RequestException: there was no response.
         """
+        large = large_body(request.body)
         received, failure = self._session.exchange(
             lambda: self.sdk.http_request(
                 request.method.lower(),
                 self._graphql if request.template == GRAPHQL else request.path,
                 query_data=dict(request.query or {}),
-                post_data=request.body,
+                post_data=cast("BinaryIO", large) or request.body,  # requests takes it
+                raw=large is not None,
+                extra_headers=None if large is None else {"Content-type": "application/json"},
             )
         )
         response, unusable = read_response(received, request.endpoint)

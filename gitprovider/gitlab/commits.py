@@ -8,12 +8,13 @@ directory that a changed path lies in.
 
 from __future__ import annotations
 
-import base64
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from gitprovider._core.edits import DIRECTORY, EXECUTABLE, PLAIN, Edits, directories, lookup_in, plan
+from gitprovider._remote.json_body import base64_of
 from gitprovider._remote.json_reader import JsonReader
 from gitprovider._remote.operation import RemoteOperation
 from gitprovider._remote.response import StatusError
@@ -330,13 +331,13 @@ def actions(edits: Edits) -> list[dict[str, Any]]:
     return found
 
 
-def encoded(data: bytes) -> dict[str, str]:
+def encoded(data: bytes) -> dict[str, Any]:
     """A file's content as the API takes it: text where that is safe, else base64."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
         text = None
     # GitLab's own guard refuses a NUL in a parameter. Other control characters are not text either.
-    if text is not None and not any(c < " " and c not in "\t\n" for c in text):
+    if text is not None and re.search(r"[\x00-\x08\x0b-\x1f]", text) is None:
         return {"content": text, "encoding": "text"}
-    return {"content": base64.b64encode(data).decode("ascii"), "encoding": "base64"}
+    return {"content": base64_of(data), "encoding": "base64"}

@@ -6,6 +6,7 @@ import re
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -64,6 +65,7 @@ from gitprovider.mutations import (
     OpenPullRequest,
     ProtectBranch,
 )
+from gitprovider.options import check_page_concurrency
 from gitprovider.redact import Redactor
 from gitprovider.retry import Limits, RetryOptions
 
@@ -104,6 +106,8 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
             nothing is sent, and its error is the cause of the error that is raised.
         intents: the store that the ``key`` of an ``ensure_`` function is looked up in.
         throttle: asked before each request and told of each response, such as a HostBudget. None sends at once.
+        pool_size: how many idle connections are kept. Any number of operations may run at the same time.
+        page_concurrency: 1. More raises UnsupportedOptionError: GitLab reads all branches for each page.
 
     No request is sent until an operation is called. A provider may be used by many threads, and after a fork by both
     processes. It holds a credential and cannot be pickled.
@@ -128,6 +132,8 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         before_effect: BeforeEffect | None = None,
         intents: IntentStore | None = None,
         throttle: Throttle | None = None,
+        pool_size: int = 10,
+        page_concurrency: int = 1,
     ) -> None:
         try:
             credential = Credential(private_token=private_token, oauth_token=oauth_token)
@@ -142,6 +148,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
             obey_rate_limit=obey_rate_limit,
             allow_http=checks.check_bool("allow_http", allow_http),
         )
+        check_page_concurrency(page_concurrency, settings.host)
         super().__init__(
             settings.url,
             host=settings.host,
@@ -154,6 +161,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
             before_effect=before_effect,
             intents=intents,
             throttle=throttle,
+            pool_size=pool_size,
         )
         self._settings = settings
         self._credential = credential
@@ -198,12 +206,12 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
 
     def _list_branches(self, op: GitLabOperation) -> list[Branch]:
         """List the branches in pages of 100. A page that fails is read again by itself."""
-        read = self._retried(op, "list branches")
+        retried = partial(self._retried, step="list branches")
         try:
             with op.before("list branches"):
-                return op.pages(BRANCHES, convert.branch, read=read, project=op.repo)
+                return op.pages(BRANCHES, convert.branch, retried=retried, project=op.repo)
         except PermissionDeniedError as error:
-            if error.code == "repository-off" and read(
+            if error.code == "repository-off" and retried(op)(
                 lambda: convert.is_only_empty(op.read(PROJECT, project=op.repo))
             ):
                 return []

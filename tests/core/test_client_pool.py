@@ -14,7 +14,7 @@ from tests.support.fake_client import FakeClient
 
 def test_a_client_serves_one_operation_at_a_time() -> None:
     """Two operations at once never share a client; one after the other they do."""
-    pool = ClientPool(FakeClient)
+    pool = ClientPool(FakeClient, 10)
 
     with pool.client() as a, pool.client() as b:
         assert a is not b
@@ -24,7 +24,7 @@ def test_a_client_serves_one_operation_at_a_time() -> None:
 
 def test_a_forked_child_does_not_use_its_parents_clients() -> None:
     """An inherited socket is written to by both processes; the child makes its own, whatever lock was held."""
-    pool = ClientPool(FakeClient)
+    pool = ClientPool(FakeClient, 10)
     with pool.client() as parents:
         pass
     read, write = os.pipe()
@@ -44,7 +44,7 @@ def test_a_forked_child_does_not_use_its_parents_clients() -> None:
 
 def test_a_closed_pool_lends_nothing_and_closes_what_comes_back() -> None:
     """Closing while an operation runs closes its client at its end."""
-    pool = ClientPool(FakeClient)
+    pool = ClientPool(FakeClient, 10)
     with pool.client() as idle:
         pass
 
@@ -57,9 +57,19 @@ def test_a_closed_pool_lends_nothing_and_closes_what_comes_back() -> None:
         pass
 
 
+def test_idle_clients_beyond_the_size_are_closed() -> None:
+    """A burst of callers would leave its sockets open for as long as the provider lives."""
+    pool = ClientPool(FakeClient, 1)
+
+    with pool.client() as first, pool.client() as second, pool.client() as third:
+        pass
+
+    assert [client.closed for client in (first, second, third)] == [True, True, False]
+
+
 def test_threads_get_clients_of_their_own() -> None:
     """Under contention no client is lent twice."""
-    pool = ClientPool(FakeClient)
+    pool = ClientPool(FakeClient, 10)
     busy: set[int] = set()
     clashes: list[int] = []
 

@@ -40,7 +40,7 @@ def lent(pool: ClientPool[FakeClient], count: int) -> list[FakeClient]:
 @pytest.mark.parametrize("idle", [1, 2, 5])
 def test_a_child_is_lent_no_client_of_its_parent(idle: int) -> None:
     """If this fails, a child writes to its parent's sockets, and each reads what the other asked for."""
-    pool = ClientPool(FakeClient)
+    pool = ClientPool(FakeClient, 10)
     parents = lent(pool, idle)
 
     assert in_child(lambda: not {*map(id, lent(pool, idle + 1))} & {*map(id, parents)})
@@ -49,7 +49,7 @@ def test_a_child_is_lent_no_client_of_its_parent(idle: int) -> None:
 
 def test_a_client_lent_across_a_fork_is_not_kept_by_the_child() -> None:
     """If this fails, a fork in the middle of an operation puts the parent's socket into the child's pool."""
-    pool = ClientPool(FakeClient)
+    pool = ClientPool(FakeClient, 10)
 
     def has_its_own() -> bool:
         lending.close()  # in the child alone: the operation ends there too
@@ -65,7 +65,7 @@ def test_a_client_lent_across_a_fork_is_not_kept_by_the_child() -> None:
 
 def test_a_child_closes_only_its_own_clients() -> None:
     """If this fails, a child that closes its provider ends the parent's requests."""
-    pool = ClientPool(FakeClient)
+    pool = ClientPool(FakeClient, 10)
     parents = lent(pool, 3)
 
     def close() -> bool:
@@ -79,14 +79,14 @@ def test_a_child_closes_only_its_own_clients() -> None:
 
 def test_a_lock_that_a_thread_of_the_parent_held_is_free_in_the_child() -> None:
     """If this fails, the child waits forever for a thread that it does not have."""
-    pool = ClientPool(FakeClient)
+    pool = ClientPool(FakeClient, 10)
     with pool._lock:
         assert in_child(lambda: not pool._lock.locked())
 
 
 def test_a_grandchild_and_a_pool_that_is_gone() -> None:
     """If this fails, a second fork shares clients, or a fork hook keeps every pool alive."""
-    pool, gone = ClientPool(FakeClient), ClientPool(FakeClient)
+    pool, gone = ClientPool(FakeClient, 10), ClientPool(FakeClient, 10)
     lent(gone, 1)
     del gone
 

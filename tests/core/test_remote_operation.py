@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -140,3 +141,16 @@ def test_a_page_that_comes_again_is_an_error(convert: Callable[[JsonReader], obj
 
     with pytest.raises(UnexpectedResponseError, match="would not end"):
         op.pages("/items", convert)
+
+
+def test_a_long_list_costs_little_more_than_its_values() -> None:
+    """A list of 100,000 branches would need more than 150 MB."""
+    pages = [range(start, start + 100) for start in range(0, 10_000, 100)]
+    client = FakeClient(pages, [True] * 99 + [False])
+    tracemalloc.start()
+    try:
+        listed = remote_operation(client).pages("/items", lambda item: str(item.int("iid")))
+        assert len(listed) == 10_000
+        assert tracemalloc.get_traced_memory()[1] < 10_000 * 150
+    finally:
+        tracemalloc.stop()

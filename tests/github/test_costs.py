@@ -36,6 +36,18 @@ def test_list_branches_is_a_request_a_hundred(hub: Hub, branches: int, pages: in
     assert [entry.query for entry in hub.sent] == [{"per_page": "100", "page": str(n + 1)} for n in range(pages)]
 
 
+def test_pages_side_by_side_are_the_same_requests(hub: Hub) -> None:
+    """A provider would ask for a page twice, or list other branches than one page at a time."""
+    for number in range(300):
+        hub.given_branch(f"b{number}")
+
+    with hub.connect(page_concurrency=3) as provider:
+        listed = provider.list_branches(REPO)
+
+    assert sorted(entry.query["page"] for entry in hub.sent) == ["1", "2", "3", "4"]
+    assert listed == hub.provider.list_branches(REPO)
+
+
 def test_list_branches_of_an_empty_repository_is_one_request(hub: Hub) -> None:
     """Even no branches take one request to know."""
     hub.forge.create_repo("acme/empty")

@@ -7,6 +7,7 @@ import logging
 import pickle
 import traceback
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
@@ -14,11 +15,12 @@ from typing import Any
 import github
 import pytest
 
-from gitprovider import GitProviderError, PutFile
+from gitprovider import GitProviderError, PutFile, RetryOptions
 from gitprovider.fakes.faults import Fault
 from gitprovider.fakes.github.server import App
 from gitprovider.github import AppInstallation, GitHubProvider
 from tests.support.github_hub import REPO, Hub, running
+from tests.support.reachable import leaks
 
 PLAIN = "s3cret/of+no=shape"
 ECHO = f'{{"message": "no such token {PLAIN}", "errors": [{{"message": "{PLAIN}"}}], "{PLAIN}": 1}}'.encode()
@@ -104,6 +106,24 @@ def test_a_host_that_echoes_the_token_gives_nothing_away(
 
     assert PLAIN not in "\n".join(shown)
     assert PLAIN.encode() not in pickle.dumps(caught.value)
+
+
+@pytest.mark.parametrize("fault", ["500", "not JSON", "a header", "a reset"])
+def test_a_page_that_fails_beside_others_gives_nothing_away(tmp_path: Path, fault: str) -> None:
+    """The frames of the other threads would lead from the error to their clients, and so to the token."""
+    with running(tmp_path / "forge", token=PLAIN) as hub:
+        hub.given_repo()
+        for number in range(300):
+            hub.given_branch(f"b{number}")
+        hub.given_fault(replace(ECHOES[fault], nth=2))
+        provider = hub.connect(PLAIN, page_concurrency=3, retry=RetryOptions(max_attempts=1))
+        with pytest.raises(GitProviderError) as caught:
+            provider.list_branches(REPO)
+        provider.close()
+        del provider
+
+        assert leaks(caught.value, PLAIN) == []
+    assert caught.value.failed_step == "list branches"
 
 
 def test_the_cause_is_the_sdks_error(hub: Hub) -> None:

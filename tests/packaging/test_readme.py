@@ -177,10 +177,10 @@ def test_the_readme_is_short() -> None:
 def test_every_make_target_that_the_readme_names_exists() -> None:
     """`make …` in the README, and in CONTRIBUTING, is a target, and every target says what it is for."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = set(re.findall(r"^([a-z]+):.* ## .", makefile, re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):.* ## .", makefile, re.MULTILINE))
     phony = re.search(r"^\.PHONY: (.+)$", makefile, re.MULTILINE)
     texts = README + (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"(?:`|^    )make ([a-z]+)", texts, re.MULTILINE))
+    named = set(re.findall(r"(?:`|^    )make ([a-z-]+)", texts, re.MULTILINE))
 
     assert phony
     assert named
