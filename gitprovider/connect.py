@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from gitprovider._core.provider import Provider
 from gitprovider._core.urls import RepoUrl, Server, parse_repo_url, parse_server
@@ -62,7 +62,8 @@ _REMOTE = _EVERY | {"verify", "retry", "limits", "allow_http", "throttle"}
 _HOSTS = {
     "local": _Host("gitprovider.local", "LocalProvider", "gitprovider[local]", _EVERY),
     "github": _Host(
-        "gitprovider.github", "GitHubProvider", "PyGithub", _REMOTE, "https://github.com", "GH_HOST", "GITHUB_TOKEN",
+        "gitprovider.github", "GitHubProvider", "PyGithub", _REMOTE | {"commit_api"},
+        "https://github.com", "GH_HOST", "GITHUB_TOKEN",
     ),
     "gitlab": _Host(
         "gitprovider.gitlab", "GitLabProvider", "python-gitlab", _REMOTE | {"obey_rate_limit"},
@@ -83,6 +84,7 @@ def connect(
     limits: Limits | None = None,
     allow_http: bool | None = None,
     obey_rate_limit: bool | None = None,
+    commit_api: Literal["auto", "git-data"] | None = None,
     settle: float | None = None,
     on_event: Hook | None = None,
     before_effect: BeforeEffect | None = None,
@@ -98,8 +100,9 @@ def connect(
         url: the host, such as ``https://git.example.org``. The default is ``GITPROVIDER_URL``, then ``GH_HOST`` or
             ``CI_SERVER_URL``, then github.com or gitlab.com.
         token: the credential for this host. The default is the token in the environment that is bound to this host.
-        timeout, verify, retry, limits, allow_http, obey_rate_limit, settle, on_event, throttle: arguments of the
-            provider's constructor; None leaves its default. An argument that the provider does not have is refused.
+        timeout, verify, retry, limits, allow_http, obey_rate_limit, commit_api, settle, on_event, throttle: arguments
+            of the provider's constructor; None leaves its default. An argument that the provider does not have is
+            refused.
         before_effect: called with the complete intent just before each effect of a mutation is sent. If it raises,
             nothing is sent, and its error is the cause of the error that is raised.
         intents: the store that the ``key`` of an ``ensure_`` function is looked up in.
@@ -116,6 +119,7 @@ def connect(
         "limits": limits,
         "allow_http": allow_http,
         "obey_rate_limit": obey_rate_limit,
+        "commit_api": commit_api,
         "settle": settle,
         "on_event": on_event,
         "before_effect": before_effect,

@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, Literal
 
 from gitprovider import checks
 from gitprovider._core.claims import IntentStore
@@ -31,7 +31,7 @@ from gitprovider.events import Hook
 from gitprovider.github import convert
 from gitprovider.github.auth import Auth, make_credential, read_auth
 from gitprovider.github.client import PUBLIC_API, GitHubClient, Settings, github
-from gitprovider.github.commits import CommitCall
+from gitprovider.github.commits import CommitApi, CommitCall
 from gitprovider.github.endpoints import (
     BRANCH,
     BRANCHES,
@@ -96,6 +96,10 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
             nothing is sent, and its error is the cause of the error that is raised.
         intents: the store that the ``key`` of an ``ensure_`` function is looked up in.
         throttle: asked before each request and told of each response, such as a HostBudget. None sends at once.
+        commit_api: ``git-data`` commits with the REST API. ``auto`` reads what a commit touches with GraphQL, and
+            commits with the mutation ``createCommitOnBranch`` where that makes exactly the same commit: two requests,
+            whatever the repository's size. GitHub signs such a commit, and its committer is GitHub. Where GraphQL is
+            refused, the REST API is used. ``auto`` has not been tried against GitHub yet.
 
     Raises:
         InvalidRequestError: an argument is wrong.
@@ -118,12 +122,16 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         before_effect: BeforeEffect | None = None,
         intents: IntentStore | None = None,
         throttle: Throttle | None = None,
+        commit_api: Literal["auto", "git-data"] = "git-data",
     ) -> None:
         redactor = Redactor()
         source = read_auth(auth, redactor)
         del auth  # a traceback would refer to it
         if isinstance(source, str):
             refuse("auth", source)
+        if checks.check_text("commit_api", commit_api) not in ("auto", "git-data"):
+            refuse("commit_api", "must be auto or git-data")
+        self._commit_api = CommitApi(auto=commit_api == "auto")
         settings = Settings.checked(
             base_url,
             timeout=timeout,
@@ -221,7 +229,7 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         return ProtectionCall(op, asked).run()
 
     def _commit_files(self, op: GitHubOperation, asked: CommitFiles) -> Commit:
-        return CommitCall(op, asked).run()
+        return CommitCall(op, asked, self._commit_api).run()
 
     def _open_pull_request(self, op: GitHubOperation, asked: OpenPullRequest) -> PullRequest:
         with op.effect(asked.effect):
