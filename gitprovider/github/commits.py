@@ -172,7 +172,10 @@ class CommitCall:
 
         def occupied(directory: str, removed: set[str]) -> bool:
             return any(
-                path.startswith(f"{directory}/") and path not in removed and path not in listed for path in entries
+                path.startswith(f"{directory}/")
+                and (path not in removed or entry.mode == DIRECTORY)
+                and path not in listed
+                for path, entry in entries.items()
             )
 
         edits = plan(self._asked.changes, lookup_in(entries), occupied=occupied)
