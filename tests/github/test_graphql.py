@@ -31,7 +31,7 @@ from gitprovider.models import FileChange
 from tests.support.github_graphql import refused, with_graphql
 from tests.support.github_hub import REPO, Hub, running
 
-QUERY = "POST /graphql"
+QUERY, MUTATION = "POST /graphql", "POST /graphql mutation"
 WRITE = ["POST /git/trees", "POST /git/commits", "PATCH /git/refs/{ref/}"]
 BRANCH, TREE, REF = "GET /branches/{branch/}", "GET /git/trees/{name/}", "GET /git/ref/{ref/}"
 NEW = [PutFile(path="a/b/new.txt", content="new")]
@@ -58,7 +58,7 @@ def test_what_the_mutation_carries_is_two_requests(hub: Hub, changes: list[FileC
     with with_graphql(hub) as provider:
         made = provider.commit_files(REPO, "main", changes, **asked)
 
-    assert _calls(hub) == [QUERY, QUERY]
+    assert _calls(hub) == [QUERY, MUTATION]
     assert (made.parent, made.message, made.sha) == (base, asked["message"], hub.forge.head(REPO, "main"))
     tree = hub.forge.read_tree(REPO, made.sha)
     assert {change.path: change.path in tree for change in changes} == {
@@ -104,7 +104,7 @@ def test_more_paths_than_one_query_takes_are_read_at_the_same_commit(hub: Hub) -
     with with_graphql(hub) as provider:
         provider.commit_files(REPO, "main", changes, message="m")
 
-    assert _calls(hub) == [QUERY] * 3
+    assert _calls(hub) == [QUERY, QUERY, MUTATION]
     assert [json.loads(entry.body)["variables"].get("at") for entry in hub.sent] == ["refs/heads/main", base, None]
 
 

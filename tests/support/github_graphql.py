@@ -6,13 +6,14 @@ Field names and types are those of https://docs.github.com/graphql/reference. Re
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 from types import SimpleNamespace
 from typing import Any
 
 from graphql import GraphQLError, build_schema, graphql_sync
 
-from gitprovider.errors import GitProviderError, HeadMovedError, NotFoundError
+from gitprovider.errors import GitProviderError, HeadMovedError, NotFoundError, PermissionDeniedError
 from gitprovider.fakes.github.server import FakeGitHub
 from gitprovider.fakes.http import Request, Response, json_response
 from gitprovider.models import DeleteFile, FileChange, PutFile
@@ -70,11 +71,16 @@ class GraphQLHost:
         self._schema = build_schema(READ + (WRITE if mutation else "type Mutation { addStar: Boolean }"))
 
     def endpoint(self, request: Request) -> str:
-        return "/graphql" if request.path == "/graphql" else self.fake.endpoint(request)
+        """The fake's, or ``/graphql``, which a mutation follows by its kind: users of the host see its effect."""
+        if request.path != "/graphql":
+            return self.fake.endpoint(request)
+        return "/graphql mutation" if request.json()["query"].lstrip().startswith("mutation") else "/graphql"
 
     def handle(self, request: Request) -> Response:
         if request.path != "/graphql":
             return self.fake.handle(request)
+        if request.headers.get("authorization") != f"token {self.fake.token}":
+            return self.fake.handle(dataclasses.replace(request, method="GET", path="/user"))
         asked = request.json()
         root = _Root(self.fake.forge)
         result = graphql_sync(self._schema, asked["query"], root, variable_values=asked["variables"])
@@ -147,6 +153,8 @@ class _Root:
             raise _error(
                 "STALE_DATA", f'Expected branch to point to "{expected}" but it did not.  Pull and try again.'
             ) from None
+        except PermissionDeniedError as error:
+            raise _error("FORBIDDEN", f"Repository rule violations found\n\n{error.message}") from None
         self.changed = True
         return {"commit": self._commit(repo, made.sha), "ref": self._ref(repo, branch)}
 
