@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+import responses
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +23,7 @@ from gitprovider import (
     NotFoundError,
     Outcome,
     PermissionDeniedError,
+    ProviderUnavailableError,
     PutFile,
     RateLimitedError,
     Verdict,
@@ -27,8 +31,10 @@ from gitprovider import (
     resolve,
 )
 from gitprovider.fakes.faults import Fault, FaultKind
+from gitprovider.github import GitHubProvider
 from gitprovider.models import FileChange
-from tests.support.github_graphql import refused, with_graphql
+from tests.core.test_throttle import Recorder
+from tests.support.github_graphql import GraphQLHost, refused, with_graphql
 from tests.support.github_hub import REPO, Hub, running
 
 QUERY, MUTATION = "POST /graphql", "POST /graphql mutation"
@@ -224,18 +230,18 @@ def test_a_lost_mutation_is_sent_once_and_resolve_decides(hub: Hub, kind: FaultK
             provider.commit_files(REPO, "main", NEW, message="m")
         intent = caught.value.intent
         assert intent is not None
-        found = resolve(provider, caught.value, wait=True, sleep=lambda seconds: None, now=lambda: _later(intent))
+        found = resolve(
+            provider,
+            caught.value,
+            wait=True,
+            sleep=lambda seconds: None,
+            now=lambda: datetime.now(UTC) + timedelta(hours=1),
+        )
 
     assert caught.value.outcome is Outcome.UNKNOWN
     assert sum(entry.is_mutation for entry in hub.sent) == 1
     assert (intent.base_sha, list(intent.files)) == (base, ["a/b/new.txt"])
     assert found.verdict is (Verdict.APPLIED if when == "after" else Verdict.NOT_APPLIED)
-
-
-def _later(intent: Any) -> Any:
-    from datetime import timedelta
-
-    return intent.lost_at + timedelta(hours=1)
 
 
 @pytest.mark.parametrize(
@@ -318,3 +324,42 @@ def test_connect_passes_the_commit_api_on(hub: Hub, tmp_path: Path) -> None:
         assert provider._commit_api.auto  # type: ignore[attr-defined]  # the attribute of one kind of provider
     with pytest.raises(InvalidRequestError):
         connect("local", root=tmp_path, commit_api="auto", environ={})
+
+
+@pytest.mark.parametrize(
+    ("base", "path"),
+    [
+        ("https://api.github.com", "https://api.github.com/graphql"),
+        ("https://ghe.example.com/api/v3", "https://ghe.example.com/api/graphql"),
+        ("https://api.acme.ghe.com", "https://api.acme.ghe.com/graphql"),
+    ],
+)
+def test_graphql_is_beside_the_rest_api(base: str, path: str) -> None:
+    """On Enterprise Server another address would be a 404, and GraphQL would be taken for refused."""
+    throttle, sent = Recorder(), list[str]()
+
+    def answer(request: Any) -> tuple[int, dict[str, str], str]:
+        sent.append(request.url.replace(":443", ""))
+        return 500, {}, "{}"
+
+    with responses.RequestsMock() as rsps:
+        rsps.add_callback("POST", re.compile(re.escape(base.rpartition("/api/")[0] or base)), answer)
+        with (
+            GitHubProvider("token", base_url=base, commit_api="auto", throttle=throttle) as provider,
+            pytest.raises(ProviderUnavailableError),
+        ):
+            provider.commit_files(REPO, "main", NEW, message="m")
+
+    assert sent == [path]
+    assert [(one.resource, one.mutation) for one in throttle.sending] == [("graphql", False)]
+
+
+def test_the_mutation_is_one_to_the_throttle(hub: Hub) -> None:
+    """GitHub limits changes more than reads, and the query is a POST too."""
+    throttle = Recorder()
+    hub.host.fake = GraphQLHost(hub.fake)
+
+    with hub.connect(commit_api="auto", throttle=throttle) as provider:
+        provider.commit_files(REPO, "main", NEW, message="m")
+
+    assert [(one.resource, one.mutation) for one in throttle.sending] == [("graphql", False), ("graphql", True)]
