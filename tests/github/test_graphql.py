@@ -33,9 +33,9 @@ from gitprovider import (
 from gitprovider.fakes.faults import Fault, FaultKind
 from gitprovider.github import GitHubProvider
 from gitprovider.models import FileChange
-from tests.core.test_throttle import Recorder
 from tests.support.github_graphql import GraphQLHost, refused, with_graphql
 from tests.support.github_hub import REPO, Hub, running
+from tests.support.throttles import Recorder
 
 QUERY, MUTATION = "POST /graphql", "POST /graphql mutation"
 WRITE = ["POST /git/trees", "POST /git/commits", "PATCH /git/refs/{ref/}"]
