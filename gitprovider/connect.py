@@ -72,7 +72,7 @@ _REMOTE = _EVERY | {"verify", "retry", "limits", "allow_http", "throttle", "pool
 _HOSTS = {
     "local": _Host("gitprovider.local", "LocalProvider", "gitprovider[local]", _EVERY),
     "github": _Host(
-        "gitprovider.github", "GitHubProvider", "PyGithub", _REMOTE,
+        "gitprovider.github", "GitHubProvider", "PyGithub", _REMOTE | {"commit_api"},
         "https://github.com", ("GH_HOST",), (("GH_TOKEN", ".ghe.com"), ("GITHUB_TOKEN", "")),
     ),
     "gitlab": _Host(
@@ -103,6 +103,7 @@ class Options(TypedDict, total=False):
     throttle: Throttle | None
     pool_size: int | None
     page_concurrency: int | None
+    commit_api: Literal["auto", "git-data"] | None
     environ: Mapping[str, str] | None
 
 
@@ -128,6 +129,7 @@ def connect(
     limits: Limits | None = None,
     allow_http: bool | None = None,
     obey_rate_limit: bool | None = None,
+    commit_api: Literal["auto", "git-data"] | None = None,
     settle: float | None = None,
     on_event: Hook | None = None,
     before_effect: BeforeEffect | None = None,
@@ -146,8 +148,9 @@ def connect(
             ``GITLAB_HOST`` and ``CI_SERVER_URL``, then github.com or gitlab.com.
         token: the credential for this host, or a function that returns it, which is asked before each operation. The
             default is the token in the environment that is bound to this host.
-        timeout, verify, retry, limits, allow_http, obey_rate_limit, settle, on_event, throttle, pool_size: arguments of
-            the provider's constructor; None leaves its default. An argument that the provider does not have is refused.
+        timeout, verify, retry, limits, allow_http, obey_rate_limit, commit_api, settle, on_event, throttle, pool_size:
+            arguments of the provider's constructor; None leaves its default. An argument that the provider does not
+            have is refused.
         page_concurrency: as for GitHubProvider. More than 1 is refused for other hosts.
         before_effect: called with the complete intent just before each effect of a mutation is sent. If it raises,
             nothing is sent, and its error is the cause of the error that is raised.
@@ -166,6 +169,7 @@ def connect(
         "limits": limits,
         "allow_http": allow_http,
         "obey_rate_limit": obey_rate_limit,
+        "commit_api": commit_api,
         "settle": settle,
         "on_event": on_event,
         "before_effect": before_effect,

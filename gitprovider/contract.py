@@ -188,7 +188,8 @@ class GitProviderContract(Protocol):
         returned, with its own message and parent where the host gives them. In an empty repository this makes the first
         commit, on the default branch. There, GitHub needs two commits for several files, because its Git data API
         refuses an empty repository: a seed commit of one file, then the rest. GitLab needs a second commit there for
-        executable files, because the first cannot set a mode.
+        executable files, because the first cannot set a mode. GitHub signs a commit that is made with its mutation
+        (``commit_api="auto"``), and one by an App; it does not sign one that a user's token makes otherwise.
 
         Args:
             branch: an existing branch; in an empty repository the default branch.

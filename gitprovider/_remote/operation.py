@@ -189,7 +189,7 @@ class RemoteOperation(Operation, Generic[_C]):
         sending = Sending(
             host=self.host,
             resource=self.client.resource(request),
-            mutation=request.method != "GET" and not request.template.endswith("/graphql"),
+            mutation=request.is_mutation,
             wait=self._throttled,
         )
         try:

@@ -36,6 +36,13 @@ class Request:
         return f"{self.method} {self.template}"
 
     @property
+    def is_mutation(self) -> bool:
+        """Whether the request may change something on the host. A query of GraphQL is a POST, and changes nothing."""
+        if self.template.endswith("/graphql"):
+            return str(self.body["query"]).lstrip().startswith("mutation")
+        return self.method != "GET"
+
+    @property
     def path(self) -> str:
         """The template with its parts filled in."""
 

@@ -30,6 +30,8 @@ from gitprovider._remote.json_body import large_body
 from gitprovider._remote.response import Request, Response, StatusError
 from gitprovider._remote.session import OneOriginSession, SessionSettings, read_response
 from gitprovider.checks import Verify, check_verify, refuse
+from gitprovider.github import graphql
+from gitprovider.github.endpoints import GRAPHQL
 from gitprovider.options import Host
 from gitprovider.redact import Redactor, printable, redact
 from gitprovider.retry import Limits
@@ -257,7 +259,7 @@ class GitHubClient:
         """Send one request, once, and return its 2xx response.
 
         Raises:
-            StatusError: the status is not 2xx, or it is a 202 to a read.
+            StatusError: the status is not 2xx, or it is a 202 to a read, or GraphQL refused with status 200.
             BodyError: the status is 2xx, but the body is not JSON; or the body exceeds a limit.
             DeadlineError: a deadline passed.
             requests.RequestException: there was no response.
@@ -265,12 +267,14 @@ class GitHubClient:
         large = large_body(request.body)
         given: dict[str, Any] = {"parameters": dict(request.query or {}), "headers": dict(_HEADERS)}
 
+        path = self.requester.graphql_url if request.template == GRAPHQL else request.path
+
         def send() -> None:
             if large is None:
-                self.requester.requestJson(request.method, request.path, **given, input=request.body)
+                self.requester.requestJson(request.method, path, **given, input=request.body)
                 return
             given["headers"]["Content-Type"] = "application/json"
-            self.requester.requestMemoryBlobAndCheck(request.method, request.path, **given, file_like=large)  # type: ignore[arg-type]  # requests reads it
+            self.requester.requestMemoryBlobAndCheck(request.method, path, **given, file_like=large)  # type: ignore[arg-type]  # requests reads it
 
         try:
             received, _ = self._session.exchange(send)
@@ -288,11 +292,13 @@ class GitHubClient:
             self._raise(response)
         if unusable is not None:
             raise unusable
+        if request.template == GRAPHQL and (refused := graphql.refusal(response)) is not None:
+            raise StatusError(refused)
         return response
 
     def resource(self, request: Request) -> str:
         """GitHub counts GraphQL apart from REST."""
-        return "graphql" if request.template.endswith("/graphql") else "core"
+        return "graphql" if request.template == GRAPHQL else "core"
 
     def has_next(self, response: Response) -> bool:
         """Report whether another page follows, by the ``Link`` header. The address in the header is never used."""

@@ -1,25 +1,37 @@
 """Commit files on GitHub: create Git objects, which no branch shows yet, then move the branch's ref without force.
 
+With ``commit_api="auto"``, GraphQL reads what the commit touches, and one mutation commits where it makes exactly the
+same commit (adr/0024, adr/0025). Where GraphQL is refused or finds nothing, the REST API reads and decides.
+
 https://docs.github.com/rest/git
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from gitprovider._core.edits import DIRECTORY, PLAIN, Edit, Edits, directories, lookup_in, plan
 from gitprovider._remote.json_body import Base64, base64_of
 from gitprovider._remote.json_reader import JsonReader
 from gitprovider._remote.operation import RemoteOperation
-from gitprovider._remote.response import BodyError, StatusError
+from gitprovider._remote.response import BodyError, Response, StatusError
 from gitprovider.checks import refuse
 from gitprovider.contract import TreeEntry
-from gitprovider.errors import ConflictError, HeadMovedError
-from gitprovider.github import convert
+from gitprovider.errors import (
+    ConflictError,
+    HeadMovedError,
+    InvalidRequestError,
+    NotFoundError,
+    PermissionDeniedError,
+    RateLimitedError,
+)
+from gitprovider.github import convert, graphql
 from gitprovider.github.client import GitHubClient
 from gitprovider.github.convert import Head
-from gitprovider.github.endpoints import BLOBS, BRANCH, COMMITS, CONTENTS, OLD_REF, REF, REPO, TREE, TREES
+from gitprovider.github.endpoints import BLOBS, BRANCH, COMMITS, CONTENTS, GRAPHQL, OLD_REF, REF, REPO, TREE, TREES
 from gitprovider.models import Commit, PutFile, Repo
 from gitprovider.mutations import CommitFiles
 
@@ -30,33 +42,98 @@ _INLINE_BYTES = 1_000_000
 _INLINE_BYTES_PER_TREE = 2_000_000
 
 
+@dataclass(slots=True)
+class CommitApi:
+    """What a provider's commits use.
+
+    Attributes:
+        auto: whether ``commit_api`` is ``auto``.
+        refused: whether the host refused GraphQL. It is not asked again.
+    """
+
+    auto: bool
+    refused: bool = False
+
+
 class CommitCall:
     """State and requests of one ``commit_files`` call. If an author is given, GitHub uses it as the committer too."""
 
-    def __init__(self, op: RemoteOperation[GitHubClient], asked: CommitFiles) -> None:
+    def __init__(self, op: RemoteOperation[GitHubClient], asked: CommitFiles, api: CommitApi) -> None:
         self._op = op
         self._asked = asked
+        self._api = api
         self._author = None if asked.author is None else {"name": asked.author.name, "email": asked.author.email}
 
     def run(self) -> Commit:
         """Commit the changes on the branch's head, or make the first commit of an empty repository."""
         op, asked = self._op, self._asked
         with op.before("read head"):
-            head = self._head()
+            seen = self._look() if self._api.auto and not self._api.refused else None
+            head = seen or self._head()
         if head is None:
             return self._first()
         with op.before("read tree"):
-            edits = self._plan(head)
+            edits = self._plan(head.commit.sha, head.tree, {} if seen is None else seen.entries, known=seen is not None)
+        if seen is not None and seen.can_commit and graphql.can_carry(asked, edits.effective):
+            return self._commit(seen, edits.effective)
         with op.before("write tree"):
             tree = self._write_tree(head.tree, edits.effective)
         if tree == head.tree:
             return head.commit
         with op.before("write commit"):
-            commit = self._write_commit(tree, head.sha)
+            commit = self._write_commit(tree, head.commit.sha)
         with op.effect(asked.effect):
             self._move_branch(commit.sha)
             op.done(asked.effect, commit)
         return commit
+
+    def _look(self) -> graphql.Seen | None:
+        """Return what GraphQL finds at the branch. None leaves it to the REST API, which gives a refusal its reason.
+
+        Raises:
+            HeadMovedError: the branch is not at the expected commit.
+        """
+        op, asked = self._op, self._asked
+        first, *further = graphql.batches(asked.paths)
+        try:
+            body = graphql.head_query(op.repo, asked.branch, first)
+            seen = graphql.head(self._ask(body), op.repo, asked.branch, first)
+            if seen is None:
+                return None
+            self._check_head(seen.commit.sha)
+            for names in further:  # by the sha: the branch may move between two queries
+                body = graphql.paths_query(op.repo, seen.commit.sha, names)
+                seen.entries.update(graphql.entries(self._ask(body), op.repo, seen.commit.sha, names))
+        except StatusError as exc:
+            error = op.meaning(exc)
+            of_the_server = exc.response.status in (403, 404) and not isinstance(error, RateLimitedError)
+            if of_the_server or error.code == "graphql-schema":
+                self._api.refused = True
+            elif not isinstance(error, NotFoundError | PermissionDeniedError | InvalidRequestError):
+                raise
+            return None
+        return seen
+
+    def _ask(self, body: Mapping[str, Any]) -> Response:
+        return self._op.request("POST", GRAPHQL, repo=self._op.repo, body=body)
+
+    def _commit(self, seen: graphql.Seen, edits: Sequence[Edit]) -> Commit:
+        """Commit with one mutation, which GitHub applies to the head that was seen and to no other."""
+        op, asked = self._op, self._asked
+        body = graphql.commit_mutation(asked, seen, edits)
+        with op.effect(asked.effect):
+            try:
+                response = self._ask(body)
+            except StatusError as exc:
+                refused = op.meaning(exc)
+                if isinstance(refused, HeadMovedError):
+                    refused.expected = seen.commit.sha
+                    with suppress(Exception):  # GitHub's own message remains
+                        refused.actual = convert.ref_sha(op.read(REF, repo=op.repo, branch=asked.branch))
+                raise refused from exc
+            made = graphql.committed(response, asked, seen)
+            op.done(asked.effect, made)
+        return made
 
     def _head(self) -> Head | None:
         """Return the branch's head, or None if the branch does not exist. The repository may be empty then.
@@ -64,30 +141,45 @@ class CommitCall:
         Raises:
             HeadMovedError: the branch is not at the expected commit.
         """
-        branch, expected = self._asked.branch, self._asked.expected_head
         try:
-            head = convert.head(self._op.read(BRANCH, repo=self._op.repo, branch=branch))
+            head = convert.head(self._op.read(BRANCH, repo=self._op.repo, branch=self._asked.branch))
         except StatusError as exc:
             if self._op.meaning(exc).code != "branch-not-found":
                 raise
             return None
-        if expected not in (None, head.sha):
-            raise HeadMovedError(f"{branch} is at {head.sha}, not at {expected}", expected=expected, actual=head.sha)
+        self._check_head(head.sha)
         return head
 
-    def _plan(self, head: Head) -> Edits:
+    def _check_head(self, sha: str) -> None:
+        branch, expected = self._asked.branch, self._asked.expected_head
+        if expected not in (None, sha):
+            raise HeadMovedError(f"{branch} is at {sha}, not at {expected}", expected=expected, actual=sha)
+
+    def _plan(self, sha: str, tree: str, entries: Mapping[str, TreeEntry], *, known: bool) -> Edits:
         """Return the edits on the head's tree. GitHub itself would silently replace a link, submodule or directory.
+
+        Args:
+            sha, tree: the head and its tree.
+            entries: what is at the touched paths and above them.
+            known: whether ``entries`` is complete. The tree is read otherwise, and where a file replaces a directory.
 
         Raises:
             InvalidRequestError: the tree does not allow a change.
         """
-        entries = self._read_tree(head.tree)
+        if not known or any(path in entries and entries[path].mode == DIRECTORY for path in self._asked.paths):
+            entries = self._read_tree(tree)
+        listed = {directory for path in self._asked.paths for directory in directories(path)}
 
         def occupied(directory: str, removed: set[str]) -> bool:
-            return any(path.startswith(f"{directory}/") and path not in removed for path in entries)
+            return any(
+                path.startswith(f"{directory}/")
+                and (path not in removed or entry.mode == DIRECTORY)
+                and path not in listed
+                for path, entry in entries.items()
+            )
 
         edits = plan(self._asked.changes, lookup_in(entries), occupied=occupied)
-        self._op.note(base_sha=head.sha, files=edits.files)
+        self._op.note(base_sha=sha, files=edits.files)
         return edits
 
     def _write_tree(self, base: str, edits: Sequence[Edit]) -> str:
@@ -216,10 +308,14 @@ class CommitCall:
         return convert.sha(JsonReader(self._op.request("POST", template, repo=self._op.repo, body=body)))
 
     def _read_tree(self, tree: str) -> Mapping[str, TreeEntry]:
-        """Return the files of a tree by path. If one response cannot list all, read only the needed directories."""
-        fields = self._get_tree(tree, query={"recursive": "1"})
-        if not convert.is_truncated(fields):
-            return convert.tree(fields)
+        """Return the files of a tree by path, in one response where that lists all.
+
+        Otherwise, and always with ``commit_api="auto"``, only the directories of the touched paths are read.
+        """
+        if not self._api.auto:
+            fields = self._get_tree(tree, query={"recursive": "1"})
+            if not convert.is_truncated(fields):
+                return convert.tree(fields)
         found: dict[str, TreeEntry] = {}
         trees = {"": tree}
         above = {directory for path in self._asked.paths for directory in directories(path)}

@@ -31,6 +31,9 @@ TREE = "/repos/{repo/}/git/trees/{tree}"
 COMMITS = "/repos/{repo/}/git/commits"
 COMMIT = "/repos/{repo/}/git/commits/{sha}"
 
+# Its address on GitHub Enterprise Server is beside /api/v3, which the client knows.
+GRAPHQL = "/graphql"
+
 # Endpoints of a GitHub App.
 INSTALLATION_OF_ORG = "/orgs/{owner}/installation"
 INSTALLATION_OF_USER = "/users/{owner}/installation"

@@ -43,6 +43,7 @@ MOVE_REF = f"PATCH {endpoints.OLD_REF}"
 DELETE_REF = f"DELETE {endpoints.OLD_REF}"
 TREES = f"POST {endpoints.TREES}"
 COMMITS = f"POST {endpoints.COMMITS}"
+GRAPHQL = f"POST {endpoints.GRAPHQL}"
 GET_COMMIT = f"GET {endpoints.COMMIT}"
 CONTENTS = f"PUT {endpoints.CONTENTS}"
 PULLS = f"POST {endpoints.PULLS}"
@@ -61,7 +62,9 @@ def _merge(fact: str, reason: NotMergeableReason, text: str, **more: Any) -> Err
     return ErrorRule(fact, (405, 409, 422), NotMergeableError, MERGE, text, error_kwargs={"reason": reason, **more})
 
 
-_WRITES = (403, 409, 422)
+# GraphQL refuses with status 200.
+_FORBIDDEN = (200, 403)
+_WRITES = (200, 403, 409, 422)
 _DIRECT = with_hint("the branch is protected against direct commits; commit to another one and open a pull request")
 _PLAN = "the owner's plan does not include this for private repositories; nothing was changed, including the visibility"
 _ADMIN = with_hint("needs administration rights on the repository")
@@ -122,7 +125,7 @@ RULES: tuple[ErrorRule, ...] = (
     # Scanners, whatever the endpoint and the status: no other branch takes the content either.
     ErrorRule(
         "gh-secret",
-        (403, 409, 422),
+        _WRITES,
         PermissionDeniedError,
         text=r"secrets? (?:was |were )?detected|secret.scanning|push.protection|secret in (?:content|commit)"
         r"|cannot contain secrets",
@@ -144,14 +147,14 @@ RULES: tuple[ErrorRule, ...] = (
     ),
     ErrorRule(
         "gh-sso",
-        (403,),
+        _FORBIDDEN,
         PermissionDeniedError,
         text=r"SAML enforcement",
         error_kwargs=with_hint("authorize the token for the organization's single sign-on"),
     ),
     ErrorRule(
         "gh-ip-allow-list",
-        (403,),
+        _FORBIDDEN,
         PermissionDeniedError,
         text=r"IP allow list",
         error_kwargs=with_hint("this machine's address must be on the IP allow list of the organization or enterprise"),
@@ -165,7 +168,7 @@ RULES: tuple[ErrorRule, ...] = (
     ),
     ErrorRule(
         "gh-token-permission",
-        (403,),
+        _FORBIDDEN,
         PermissionDeniedError,
         text=r"not accessible by personal access token",
         error_kwargs=with_hint(
@@ -175,7 +178,7 @@ RULES: tuple[ErrorRule, ...] = (
     ),
     ErrorRule(
         "gh-app-permission",
-        (403,),
+        _FORBIDDEN,
         PermissionDeniedError,
         text=r"not accessible by integration",
         error_kwargs=with_hint(
@@ -191,7 +194,7 @@ RULES: tuple[ErrorRule, ...] = (
     ),
     ErrorRule(
         "gh-archived",
-        (403,),
+        _FORBIDDEN,
         PermissionDeniedError,
         text=r"archived so is read-only",
         error_kwargs=with_hint("the repository is archived; unarchive it first"),
@@ -215,7 +218,11 @@ RULES: tuple[ErrorRule, ...] = (
     *(
         ErrorRule(fact, _WRITES, PermissionDeniedError, endpoint, text, error_kwargs=kwargs)
         for text, kwargs in ((_PULL_REQUEST_HELPS, _DIRECT), (_VIOLATION, _HOOK))
-        for fact, endpoint in (("gh-rule-violation", MOVE_REF), ("gh-rule-violation-contents", CONTENTS))
+        for fact, endpoint in (
+            ("gh-rule-violation", MOVE_REF),
+            ("gh-rule-violation-contents", CONTENTS),
+            ("gh-graphql-rule-violation", GRAPHQL),
+        )
     ),
     ErrorRule("gh-rule-creation", _WRITES, PermissionDeniedError, CREATE_REF, _VIOLATION, error_kwargs=_HOOK),
     ErrorRule("gh-protected-deletion", _WRITES, PermissionDeniedError, DELETE_REF, _VIOLATION, error_kwargs=_HOOK),
@@ -302,6 +309,55 @@ RULES: tuple[ErrorRule, ...] = (
         ),
     ),
     ErrorRule("gh-tree-lag", (422,), ProviderUnavailableError, COMMITS, r"Tree SHA does not exist"),
+    # GraphQL, by its words. What is not a verdict in words that are known leaves the outcome unknown.
+    ErrorRule(
+        "gh-graphql-rate-limit",
+        (200,),
+        RateLimitedError,
+        GRAPHQL,
+        r"\ARATE_LIMIT|rate limit|submitted too quickly",
+    ),
+    ErrorRule(
+        "gh-graphql-timeout",
+        (200,),
+        ProviderUnavailableError,
+        GRAPHQL,
+        r"Something went wrong|RESOURCE_LIMITS_EXCEEDED",
+        error_kwargs=UNKNOWN,
+    ),
+    ErrorRule(
+        "gh-graphql-schema",
+        (200,),
+        InvalidRequestError,
+        GRAPHQL,
+        r"\AField '\w{1,80}' (?:doesn't exist|doesn't accept)|\A\w{1,80} isn't a defined",
+        error_kwargs={"code": "graphql-schema"},
+    ),
+    ErrorRule(
+        "gh-graphql-stale",
+        (200,),
+        HeadMovedError,
+        GRAPHQL,
+        r"Expected branch to point to|is at [0-9a-f]{40} but expected",
+    ),
+    ErrorRule(
+        "gh-graphql-no-branch",
+        (200,),
+        NotFoundError,
+        GRAPHQL,
+        r"Branch not found",
+        error_kwargs={"code": "branch-not-found"},
+    ),
+    ErrorRule(
+        "gh-graphql-no-file",
+        (200,),
+        InvalidRequestError,
+        GRAPHQL,
+        r"requested for deletion which does not exist",
+        error_kwargs={"argument": "changes"},
+    ),
+    ErrorRule("gh-graphql-forbidden", (200,), PermissionDeniedError, GRAPHQL, r"\AFORBIDDEN"),
+    ErrorRule("gh-graphql-not-found", (200,), NotFoundError, GRAPHQL, r"\ANOT_FOUND"),
     # open_pull_request
     ErrorRule("gh-pull-exists", (422,), AlreadyExistsError, PULLS, r"A pull request already exists"),
     ErrorRule(

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from gitprovider import checks
 from gitprovider._core.claims import IntentStore
@@ -32,7 +32,7 @@ from gitprovider.events import Hook
 from gitprovider.github import convert
 from gitprovider.github.auth import Auth, make_credential, read_auth
 from gitprovider.github.client import PUBLIC_API, GitHubClient, Settings, github
-from gitprovider.github.commits import CommitCall
+from gitprovider.github.commits import CommitApi, CommitCall
 from gitprovider.github.endpoints import (
     BRANCH,
     BRANCHES,
@@ -104,6 +104,10 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
             and ghe.com, 8 on another server. The hook and the throttle are called in several threads. After the first
             answer that a limit is reached, the list goes on one page at a time. GitHub asks for serial requests:
             https://docs.github.com/rest/using-the-rest-api/best-practices-for-using-the-rest-api#avoid-concurrent-requests
+        commit_api: ``git-data`` commits with the REST API. ``auto`` reads what a commit touches with GraphQL, and
+            commits with the mutation ``createCommitOnBranch`` where that makes exactly the same commit: two requests,
+            whatever the repository's size. GitHub signs such a commit, and its committer is GitHub. Where GraphQL is
+            refused, the REST API is used. ``auto`` has not been tried against GitHub yet.
 
     Raises:
         InvalidRequestError: an argument is wrong.
@@ -128,12 +132,16 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         throttle: Throttle | None = None,
         pool_size: int = 10,
         page_concurrency: int = 1,
+        commit_api: Literal["auto", "git-data"] = "git-data",
     ) -> None:
         redactor = Redactor()
         source = read_auth(auth, redactor)
         del auth  # a traceback would refer to it
         if isinstance(source, str):
             refuse("auth", source)
+        if checks.check_text("commit_api", commit_api) not in ("auto", "git-data"):
+            refuse("commit_api", "must be auto or git-data")
+        self._commit_api = CommitApi(auto=commit_api == "auto")
         settings = Settings.checked(
             base_url,
             timeout=timeout,
@@ -240,7 +248,7 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         return ProtectionCall(op, asked).run()
 
     def _commit_files(self, op: GitHubOperation, asked: CommitFiles) -> Commit:
-        return CommitCall(op, asked).run()
+        return CommitCall(op, asked, self._commit_api).run()
 
     def _open_pull_request(self, op: GitHubOperation, asked: OpenPullRequest) -> PullRequest:
         with op.effect(asked.effect):

@@ -7,12 +7,19 @@ from collections.abc import Iterator
 import pytest
 
 from gitprovider.testing import GitProviderContractTests, Rig
+from gitprovider.testing._commits import (
+    CommitFilesCases,
+    CommitFilesHeadCases,
+    CommitFilesRefusedCases,
+    FirstCommitCases,
+)
 from gitprovider.testing._merges import (
     DeleteSourceBranchCases,
     MergeHeadCases,
     MergePullRequestCases,
     NotMergeableCases,
 )
+from tests.support.github_graphql import GraphQLHost
 from tests.support.rigs import GitHubRig, github_rig
 
 
@@ -45,6 +52,23 @@ class TestGitHubProvider(GitProviderContractTests):
     def rig(self, host: GitHubRig) -> Rig:
         """One host for all cases: each makes repositories of its own."""
         return host.renewed()
+
+
+@pytest.fixture(scope="class")
+def graphql_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubRig]:
+    """A fake with GraphQL in front of it, and a provider that commits with it."""
+    with github_rig(tmp_path_factory.mktemp("forge"), commit_api="auto") as rig:
+        rig.server.fake = GraphQLHost(rig.fake)
+        yield rig
+
+
+class TestCommitsByGraphQL(CommitFilesCases, CommitFilesHeadCases, CommitFilesRefusedCases, FirstCommitCases):
+    """GitHubProvider commits as the contract says with commit_api="auto"."""
+
+    @pytest.fixture
+    def rig(self, graphql_host: GitHubRig) -> Rig:
+        """One host for all cases: each makes repositories of its own."""
+        return graphql_host.renewed()
 
 
 class TestTheOldestEnterpriseServer(GitProviderContractTests):

@@ -39,6 +39,7 @@ from gitprovider.github import GitHubProvider
 from gitprovider.gitlab import GitLabProvider
 from gitprovider.local import Forge
 from gitprovider.redis import RedisBudget
+from tests.support.throttles import Recorder
 
 HOST = "api.github.com"
 ANSWER = Answered(host=HOST, resource="core", status=200, limit=5_000, remaining=4_000, resets_in=1_000.0)
@@ -250,22 +251,6 @@ class TestRedis:
         """Its name is a part of a key."""
         with pytest.raises(InvalidRequestError):
             RedisBudget(server, owner=owner)
-
-
-class Recorder:
-    """A throttle that records its calls."""
-
-    def __init__(self, before: Callable[[Sending], None] = lambda request: None) -> None:
-        self.sending: list[Sending] = []
-        self.answered: list[Answered] = []
-        self._before = before
-
-    def before(self, request: Sending) -> None:
-        self.sending.append(request)
-        self._before(request)
-
-    def after(self, response: Answered) -> None:
-        self.answered.append(response)
 
 
 NOW = datetime.now(UTC)  # the fake GitLab sends no Date

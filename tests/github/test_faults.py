@@ -15,6 +15,7 @@ import pytest
 
 from gitprovider import BranchProtection, GitProviderError, Outcome, PutFile
 from tests.support.github_faults import FAULTS, Broken, When
+from tests.support.github_graphql import with_graphql
 from tests.support.github_hub import REPO, Hub, running
 
 Given = Callable[[Hub], Any]
@@ -50,6 +51,11 @@ def _branched(hub: Hub) -> None:
     hub.given_commit("feature", PutFile(path="feature.txt", content="feature"))
 
 
+def _commit_by_graphql(hub: Hub) -> Any:
+    with with_graphql(hub) as provider:
+        return provider.commit_files(REPO, "main", FILES, message="m")
+
+
 FILES = [PutFile(path="README.md", content="new"), PutFile(path="a.bin", content=b"\xff")]
 SCENARIOS: dict[str, tuple[Given, Given]] = {
     "create_repo": (lambda hub: None, lambda hub: hub.provider.create_repo("acme/new")),
@@ -61,6 +67,7 @@ SCENARIOS: dict[str, tuple[Given, Given]] = {
     ),
     "keep_signatures": (_signed, _keep_signatures),
     "commit_files": (Hub.given_repo, lambda hub: hub.provider.commit_files(REPO, "main", FILES, message="m")),
+    "commit_by_graphql": (Hub.given_repo, _commit_by_graphql),
     "first_commit": (_empty, lambda hub: hub.provider.commit_files("acme/empty", "main", FILES, message="m")),
     "open_pull_request": (
         _branched,

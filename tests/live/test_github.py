@@ -27,7 +27,9 @@ from gitprovider import (
     PutFile,
 )
 from gitprovider.bootstrap import bootstrap
+from gitprovider.events import Event, RequestEvent
 from gitprovider.github import GitHubProvider
+from gitprovider.models import FileChange
 
 pytestmark = pytest.mark.live
 
@@ -92,6 +94,35 @@ def test_commits_are_what_was_asked_for(provider: GitHubProvider, repo: str) -> 
     assert provider.commit_files(repo, "main", same, message="Nothing").sha == second.sha
     with pytest.raises(HeadMovedError):
         provider.commit_files(repo, "main", [PutFile(path="x", content="")], message="m", expected_head=first.sha)
+
+
+def test_commits_by_graphql_are_what_was_asked_for(provider: GitHubProvider, repo: str) -> None:
+    """This GitHub knows the query and the mutation: modes are kept, the message survives, the head is checked."""
+    provider.create_repo(repo, auto_init=True)
+    tool = [PutFile(path="bin/tool", content="#!", executable=True)]
+    first = provider.commit_files(repo, "main", tool, message="First")
+    sent: list[str] = []
+
+    def seen(event: Event) -> None:
+        if isinstance(event, RequestEvent):
+            sent.append(event.endpoint)
+
+    url = os.environ.get("GITHUB_LIVE_URL", "https://github.com")
+    with GitHubProvider(TOKEN, base_url=url, commit_api="auto", on_event=seen) as auto:
+        changes: list[FileChange] = [
+            PutFile(path="bin/tool", content=b"\xff"),
+            PutFile(path="a/new", content=""),
+            DeleteFile(path="README.md"),
+        ]
+        second = auto.commit_files(repo, "main", changes, message="Second\n\nBody\nof two lines")
+        assert sent == ["/graphql", "/graphql"]
+        with pytest.raises(HeadMovedError):
+            auto.commit_files(repo, "main", tool, message="m", expected_head=first.sha)
+
+    found = provider.commit(repo, second.sha)
+    assert (found.parent, found.message) == (first.sha, "Second\n\nBody\nof two lines")
+    tree = provider.tree(repo, second.sha)
+    assert {path: entry.mode for path, entry in tree.items()} == {"bin/tool": "100755", "a/new": "100644"}
 
 
 def test_refusals_have_their_meaning(provider: GitHubProvider, repo: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gitprovider._remote.json_reader import JsonReader
-from gitprovider.github import GitHubProvider, convert, endpoints, protection
+from gitprovider.github import GitHubProvider, convert, endpoints, graphql, protection
 from gitprovider.models import PullRequest
 from gitprovider.retry import RetryOptions
 from tests.support.recordings import Converters, each, one
@@ -46,6 +46,7 @@ CONVERTERS: Converters = {
             convert.sha(fields.object("commit").object("tree")),
         )
     ),
+    f"POST {endpoints.GRAPHQL}": graphql.refusal,
     f"GET {endpoints.PULLS}": each(convert.pull_request),
     f"POST {endpoints.PULLS}": _PULL,
     f"GET {endpoints.PULL}": _PULL,

@@ -336,7 +336,7 @@ class InterposedServer:
         return self.fake.endpoint(request)
 
     def handle(self, request: Request) -> Response:
-        if request.method in ("GET", "HEAD") or re.search(_UNSEEN, request.path):
+        if request.method in ("GET", "HEAD") or re.search(_UNSEEN, self.fake.endpoint(request)):
             return self.fake.handle(request)
         self._interposer.run("before")
         answer = self.fake.handle(request)
@@ -359,7 +359,8 @@ class RemoteRig(ForgeRig):
         super().__init__(forge)
         self.fake = fake
         self._token = fake.token
-        self.host = FaultyHost(InterposedServer(fake, self.interposer), RequestLog(), FaultScript())
+        self.server = InterposedServer(fake, self.interposer)
+        self.host = FaultyHost(self.server, RequestLog(), FaultScript())
 
     def given_failing_requests(self, count: int) -> bool:
         self.host.script.add(Fault(kind="status", status=503, times=count))
@@ -449,13 +450,18 @@ def local_rig(root: Path, *, kind: type[LocalProvider] = LocalProvider) -> Itera
 
 @contextmanager
 def github_rig(
-    root: Path, *, kind: type[GitHubProvider] = GitHubProvider, retry: RetryOptions = AT_ONCE, **knobs: Any
+    root: Path,
+    *,
+    kind: type[GitHubProvider] = GitHubProvider,
+    retry: RetryOptions = AT_ONCE,
+    commit_api: Literal["auto", "git-data"] = "git-data",
+    **knobs: Any,
 ) -> Iterator[GitHubRig]:
     """GitHubProvider on its fake, mounted on ``responses``."""
     rig = GitHubRig(root, **knobs)
     with (
         mounted(rig.host, rig.fake.base),
-        kind(rig.fake.token, base_url=rig.fake.base, retry=retry) as rig.provider,
+        kind(rig.fake.token, base_url=rig.fake.base, retry=retry, commit_api=commit_api) as rig.provider,
     ):
         yield rig
 
