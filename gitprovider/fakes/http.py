@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
@@ -16,6 +16,7 @@ class Request:
 
     Attributes:
         path: percent-encoded.
+        fields: the parameters of the query in their order, with repeated names.
         headers: names in lower case.
         scheme, host: where the request arrived. A fake server builds its links from them.
     """
@@ -23,6 +24,7 @@ class Request:
     method: str
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
+    fields: tuple[tuple[str, str], ...] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     scheme: str = "https"
@@ -32,10 +34,12 @@ class Request:
     def of(cls, method: str, url: str, headers: Mapping[str, str], body: bytes, *, scheme: str = "https") -> Request:
         """Build a request from a URL, or from a request target and the scheme of the listening socket."""
         parts = urlsplit(url if "://" in url else f"{scheme}://{headers.get('Host', '')}{url}")
+        fields = tuple(parse_qsl(parts.query, keep_blank_values=True))
         return cls(
             method=method,
             path=parts.path,
-            query=_query(parts.query),
+            query=_query(fields),
+            fields=fields,
             headers={name.lower(): value for name, value in headers.items()},
             body=body,
             scheme=parts.scheme,
@@ -56,10 +60,10 @@ class Request:
         return json.loads(self.body) if self.body else {}
 
 
-def _query(text: str) -> dict[str, str]:
-    """The parameters of a query string. The items of a list, ``name[]``, are separated by commas."""
+def _query(fields: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The parameters of a query by name. The items of a list, ``name[]``, are separated by commas."""
     query: dict[str, str] = {}
-    for name, value in parse_qsl(text, keep_blank_values=True):
+    for name, value in fields:
         query[name] = f"{query[name]},{value}" if name.endswith("[]") and name in query else value
     return query
 

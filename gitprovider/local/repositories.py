@@ -115,6 +115,8 @@ class Repositories(Sessions):
         *,
         archived: bool | None = None,
         default_branch: str | None = None,
+        description: str | None = None,
+        visibility: Visibility | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> RepoRecord:
         """Change what is not None. ``settings`` are merged into the existing ones.
@@ -126,6 +128,10 @@ class Repositories(Sessions):
             repo = find_repo(self._database, db, self.root, path)
             if archived is not None:
                 db.execute("UPDATE repos SET archived = ? WHERE id = ?", (int(archived), repo.id))
+            if description is not None:
+                db.execute("UPDATE repos SET description = ? WHERE id = ?", (description, repo.id))
+            if visibility is not None:
+                db.execute("UPDATE repos SET visibility = ? WHERE id = ?", (str(visibility), repo.id))
             if settings is not None:
                 merged = to_json({**repo.settings, **settings})
                 db.execute("UPDATE repos SET settings = ? WHERE id = ?", (merged, repo.id))

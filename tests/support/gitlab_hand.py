@@ -51,11 +51,14 @@ class Hand:
         headers: dict[str, str] | None = None,
         origin: str = ORIGIN,
     ) -> Said:
-        """One request; ``path`` is below the API unless it starts with ``//``, and is encoded already."""
+        """One request; ``path`` is below the API unless it starts with ``//``, and is encoded already.
+
+        A body of bytes is sent as it is. Another body is sent as JSON.
+        """
         target = path[1:] if path.startswith("//") else f"{self.fake.prefix}/api/v4{path}"
         url = f"{origin}{target}" + (f"?{urlencode(query)}" if query else "")
         sent = {"PRIVATE-TOKEN": self.fake.token} if headers is None else headers
-        data = b"" if body is None else json.dumps(body).encode()
+        data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
         response = self.host.handle(Request.of(method, url, sent, data))
         try:
             parsed = json.loads(response.body) if response.body else None

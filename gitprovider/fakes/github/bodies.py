@@ -159,11 +159,13 @@ class Bodies:
         api: the API's root, such as ``https://api.github.com``.
         web: the root of the web pages.
         orgs: the logins that are organizations.
+        git: where Git clones from. The default is ``web``.
     """
 
-    def __init__(self, api: str, web: str, orgs: frozenset[str]) -> None:
+    def __init__(self, api: str, web: str, orgs: frozenset[str], *, git: str | None = None) -> None:
         self.api = api
         self.web = web
+        self.git = git or web
         self.orgs = orgs
 
     # Accounts
@@ -327,7 +329,7 @@ class Bodies:
             "fork": False,
             "url": url,
             **{key: url + suffix for key, suffix in _REPO_URLS.items()},
-            "clone_url": f"{page}.git",
+            "clone_url": f"{self.git}/{record.path}.git",
             "git_url": f"git://{host}/{record.path}.git",
             "ssh_url": f"git@{host}:{record.path}.git",
             "svn_url": page,

@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from gitprovider.errors import GitProviderError, NotFoundError, RepoMovedError
+from gitprovider.fakes import git_http
 from gitprovider.fakes.github.bodies import Bodies, account_id, is_private
 from gitprovider.fakes.github.call import Call, Caller
 from gitprovider.fakes.github.protection import one_rule_applies
@@ -27,6 +28,15 @@ from gitprovider.local.database import RepoRecord
 __all__ = ["App", "FakeGitHub"]
 
 _READS = ("GET", "HEAD")
+
+
+_GIT = git_http.Dialect(
+    realm="GitHub",
+    missing="Repository not found.",
+    served_fact="gh-git-http",
+    unauthorized_fact="gh-git-http-unauthorized",
+    missing_fact="gh-git-http-missing",
+)
 
 
 class FakeGitHub(State):
@@ -46,12 +56,14 @@ class FakeGitHub(State):
         path, by_id = self._path(request)
         found = ROUTES.find(request.method, path)
         if found is None:
-            return ""
+            return git_http.endpoint(request)
         template = found[0].template
         return "/repositories/{id}" + template.removeprefix(REPO) if by_id else template
 
     def handle(self, request: Request) -> Response:
         """Handle one request."""
+        if (git := git_http.respond(self.forge, request, _GIT, self._accepts)) is not None:
+            return git
         token = _token(request)
         used = self.count_request(token or "")
         limit = 60 if token is None else self.rate_limit
@@ -108,7 +120,7 @@ class FakeGitHub(State):
             record = self._repo(request, caller, route, f"{parts.pop('owner')}/{parts.pop('repo')}")
         elif request.method not in _READS and caller.kind == "anonymous":
             raise Refusal("gh-requires-authentication")
-        bodies = Bodies(request.origin + self.prefix, self.web, self.orgs)
+        bodies = Bodies(request.origin + self.prefix, self.web, self.orgs, git=git_http.root(request))
         return route.handler(Call(self, request, caller, bodies, record), **parts)
 
     def _repo(self, request: Request, caller: Caller, route: Route, path: str) -> RepoRecord:
@@ -149,6 +161,10 @@ class FakeGitHub(State):
         except NotFoundError:
             name = "-/-"  # no repository has this path
         return f"/repos/{name}{path[by_id.end() :]}", True
+
+    def _accepts(self, token: str) -> bool:
+        """Whether Git may use a token: the user's own, or one of an installation."""
+        return secrets.compare_digest(token.encode(), self.token.encode()) or self.account_of(token) is not None
 
     def _caller(self, token: str | None) -> Caller:
         if token is None:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from gitprovider.errors import NotFoundError, RepoMovedError
 from gitprovider.fakes.gitlab import responses
+from gitprovider.fakes.gitlab.forms import nested, read_form
 from gitprovider.fakes.gitlab.responses import Refusal, invalid
 from gitprovider.fakes.gitlab.state import DEVELOPERS, State
 from gitprovider.fakes.http import Request, Response
@@ -14,6 +15,27 @@ from gitprovider.local.database import RepoRecord
 from gitprovider.local.forge import Forge
 
 _T = TypeVar("_T")
+
+
+def chosen(name: str, value: Any, allowed: Sequence[Any]) -> Any:
+    """The one of ``allowed`` that ``value`` is or has the text of. None stays None."""
+    if value is None:
+        return None
+    for one in allowed:
+        if value == one or (isinstance(value, str) and value == str(one)):
+            return one
+    raise invalid(f"{name} does not have a valid value")
+
+
+def truth(name: str, value: Any) -> bool | None:
+    """A boolean, as itself or as text. None stays None."""
+    if value is None:
+        return None
+    if str(value).lower() in ("true", "1"):
+        return True
+    if str(value).lower() in ("false", "0"):
+        return False
+    raise invalid(f"{name} is invalid")
 
 
 class Call:
@@ -37,12 +59,20 @@ class Call:
 
     def _read(self) -> Mapping[str, Any]:
         try:
+            form = read_form(self.request.headers.get("content-type", ""), self.request.body)
+            fields = nested([*self.request.fields, *(form or ())])
+        except ValueError:
+            raise Refusal(400, "400 Bad request", "gl-bad-request") from None
+        return fields if form is not None else {**fields, **self._read_json()}
+
+    def _read_json(self) -> Mapping[str, Any]:
+        try:
             body = self.request.json()
         except ValueError:
             raise invalid("The request body is not valid JSON", "gl-bad-json") from None
         if not isinstance(body, dict):
             raise invalid("The request body is not valid JSON", "gl-bad-json")
-        return {**self.request.query, **body}
+        return body
 
     # Parameters
 
@@ -61,21 +91,11 @@ class Call:
 
     def flag(self, name: str) -> bool | None:
         """A boolean parameter, or None if it is absent."""
-        value = self.params.get(name)
-        if value is None:
-            return None
-        if str(value).lower() in ("true", "1"):
-            return True
-        if str(value).lower() in ("false", "0"):
-            return False
-        raise invalid(f"{name} is invalid")
+        return truth(name, self.params.get(name))
 
     def choice(self, name: str, allowed: Sequence[Any]) -> Any:
-        """A parameter that must be one of ``allowed``, or None if it is absent."""
-        value = self.params.get(name)
-        if value is not None and value not in allowed:
-            raise invalid(f"{name} does not have a valid value")
-        return value
+        """A parameter that must be one of ``allowed``, or None if it is absent. A form has numbers as text."""
+        return chosen(name, self.params.get(name), allowed)
 
     def strings(self, name: str) -> list[str] | None:
         """A list parameter, or None if it is absent. It may be a list or comma-separated text."""

@@ -87,7 +87,7 @@ def compare(call: Call, project: str) -> Response:
 def get_merge_base(call: Call, project: str) -> Response:
     """The common ancestor of two refs."""
     record = call.project(project)
-    refs = call.strings("refs[]") or []
+    refs = call.strings("refs") or []
     if len(refs) < 2:
         raise Refusal(400, "Provide at least 2 refs", "gl-merge-base-refs")
     with opened(record.git_dir, record.path) as repository:

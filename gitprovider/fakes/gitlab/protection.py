@@ -8,7 +8,7 @@ from typing import Any
 
 from gitprovider.errors import NotFoundError
 from gitprovider.fakes.gitlab import access, responses
-from gitprovider.fakes.gitlab.call import Call
+from gitprovider.fakes.gitlab.call import Call, chosen, truth
 from gitprovider.fakes.gitlab.responses import Refusal, reply
 from gitprovider.fakes.gitlab.state import ADMINISTRATORS, DEVELOPERS, MAINTAINERS, NO_ONE, GroupRule, State
 from gitprovider.fakes.http import Response
@@ -130,12 +130,25 @@ def _granular(call: Call, place: str) -> list[Mapping[str, Any]]:
     asked = call.params.get(f"allowed_to_{place}") or []
     if not isinstance(asked, list) or not all(isinstance(one, dict) for one in asked):
         raise responses.invalid(f"allowed_to_{place} is invalid")
-    for index, one in enumerate(asked):
-        if one.get("access_level") not in (None, *_LEVELS):
-            raise responses.invalid(f"allowed_to_{place}[{index}][access_level] does not have a valid value")
+    asked = [_typed(f"allowed_to_{place}[{index}]", one) for index, one in enumerate(asked)]
     if call.state.premium:
         return asked
     return [one for one in asked if place == "push" and one.get("deploy_key_id") is not None]
+
+
+def _typed(name: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry with its level, ids and ``_destroy`` as numbers and a boolean: a form has them as text."""
+    entry = dict(asked)
+    for key in entry.keys() & {"id", "user_id", "group_id", "deploy_key_id"}:
+        if isinstance(entry[key], str):
+            if not entry[key].isdecimal():
+                raise responses.invalid(f"{name}[{key}] is invalid")
+            entry[key] = int(entry[key])
+    if "access_level" in entry:
+        entry["access_level"] = chosen(f"{name}[access_level]", entry["access_level"], tuple(_LEVELS))
+    if "_destroy" in entry:
+        entry["_destroy"] = truth(f"{name}[_destroy]", entry["_destroy"])
+    return entry
 
 
 def _asked_owners(call: Call) -> bool | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from gitprovider.checks import check_branch
 from gitprovider.errors import AlreadyExistsError, ConflictError, InvalidRequestError
@@ -28,6 +29,7 @@ _PATH_RULE = (
     "can contain only letters, digits, '_', '-' and '.'. Cannot start with '-', end in '.git' or end in '.atom'"
 )
 _TAKEN = {name: ["has already been taken"] for name in ("project_namespace.name", "name", "path")}
+_Visible = TypeVar("_Visible", Visibility, None)
 _CHOICES = {
     "merge_method": ("merge", "rebase_merge", "ff"),
     "squash_option": ("never", "always", "default_on", "default_off"),
@@ -126,24 +128,31 @@ def _check_names(name: str, path: str) -> None:
 
 
 def _created(call: Call, path: str, name: str) -> RepoRecord:
-    visibility = call.choice("visibility", tuple(Visibility)) or Visibility.PRIVATE
+    visibility = _visibility(call, Visibility.PRIVATE)
     if path in call.state.pending_deletion:
         base = ["The project is still being deleted. Please try again later."]
         raise Refusal(400, {"message": {"base": base, "limit_reached": []}}, "gl-project-pending-deletion")
-    if visibility in call.state.restricted(call.request):
-        text = f"{visibility} has been restricted by your GitLab administrator"
-        raise Refusal(400, {"message": {"visibility_level": [text], "limit_reached": []}}, "gl-visibility-restricted")
     try:
         return call.forge.create_repo(
             path,
             description=call.text("description"),
-            visibility=Visibility(visibility),
+            visibility=visibility,
             auto_init=bool(call.flag("initialize_with_readme")),
             default_branch=call.text("default_branch", "main"),
             settings={"name": name, **_settings(call)},
         )
     except AlreadyExistsError:
         raise Refusal(400, {"message": dict(_TAKEN)}, "gl-project-taken") from None
+
+
+def _visibility(call: Call, default: _Visible) -> Visibility | _Visible:
+    """The visibility that is asked for, or the default. The administrator's rule holds for both."""
+    asked = call.choice("visibility", tuple(Visibility))
+    visibility = default if asked is None else Visibility(asked)
+    if visibility in call.state.restricted(call.request):
+        text = f"{visibility} has been restricted by your GitLab administrator"
+        raise Refusal(400, {"message": {"visibility_level": [text], "limit_reached": []}}, "gl-visibility-restricted")
+    return visibility
 
 
 def _settings(call: Call) -> dict[str, Any]:
@@ -158,15 +167,22 @@ def update_project(call: Call, project: str) -> Response:
     settings, branch, path = _settings(call), call.text("default_branch"), call.text("path")
     if call.text("name"):
         settings["name"] = call.text("name")
-    if not (settings or branch or path):
-        names = "default_branch, merge_method, name, path, squash_option"
+    visibility, description = _visibility(call, None), call.params.get("description")
+    if not (settings or branch or path or visibility) and description is None:
+        names = "default_branch, description, merge_method, name, path, squash_option, visibility"
         raise invalid(f"{names} are missing, at least one parameter must be provided", "gl-param-missing")
     if branch and branch not in dict(call.forge.branches(record.path)):
         text = f"Could not change HEAD: branch '{branch}' does not exist"
         raise Refusal(400, {"message": {"base": [text]}}, "gl-project-head-invalid")
     if path:
         record = call.forge.rename_repo(record.path, f"{record.path.rpartition('/')[0]}/{path}")
-    record = call.forge.update_repo(record.path, default_branch=branch or None, settings=settings or None)
+    record = call.forge.update_repo(
+        record.path,
+        default_branch=branch or None,
+        description=None if description is None else str(description),
+        visibility=visibility,
+        settings=settings or None,
+    )
     return reply(shown_project(call, record), "gl-project-updated", effect=True)
 
 
@@ -219,15 +235,36 @@ def _shown_branch(call: Call, record: RepoRecord, name: str, sha: str) -> dict[s
 def list_branches(call: Call, project: str) -> Response:
     """One page of the branches, by name."""
     record = call.project(project)
-    wanted = call.text("search")
+    wanted = _searched(call)
     found = [
         (name, sha)
         for name, sha in call.forge.branches(record.path)
-        if wanted in name and not call.state.stale_reads.is_pending((record.id, name))
+        if wanted(name) and not call.state.stale_reads.is_pending((record.id, name))
     ]
     with opened(record.git_dir, record.path) as repository:
         shown = _Branches(call, record, repository).shown
         return call.page(found, "gl-branches", show=shown, id=record.id)
+
+
+def _searched(call: Call) -> Callable[[str], bool]:
+    """Whether a branch's name is searched for: ``^x`` starts with it, ``x$`` ends with it. GitLab ignores case."""
+    text, pattern = call.text("search").lower(), call.text("regex")
+    try:
+        expression = re.compile(pattern)
+    except re.error:
+        raise invalid("regex is an invalid regexp") from None
+
+    def matches(name: str) -> bool:
+        lower = name.lower()
+        if text.startswith("^"):
+            searched = lower.startswith(text[1:])
+        elif text.endswith("$"):
+            searched = lower.endswith(text[:-1])
+        else:
+            searched = text in lower
+        return searched and bool(expression.search(name))
+
+    return matches
 
 
 def get_branch(call: Call, project: str, branch: str) -> Response:

@@ -6,11 +6,12 @@ import re
 from dataclasses import replace
 
 from gitprovider.errors import GitProviderError
+from gitprovider.fakes import git_http
 from gitprovider.fakes.gitlab import access, graphql, responses
 from gitprovider.fakes.gitlab.call import Call
 from gitprovider.fakes.gitlab.responses import Refusal
 from gitprovider.fakes.gitlab.routes import ROUTES
-from gitprovider.fakes.gitlab.state import GroupRule, State
+from gitprovider.fakes.gitlab.state import DEVELOPERS, GroupRule, State
 from gitprovider.fakes.http import Request, Response, Route
 
 __all__ = ["FakeGitLab", "GroupRule"]
@@ -18,6 +19,15 @@ __all__ = ["FakeGitLab", "GroupRule"]
 API, GRAPHQL = "/api/v4", "/api/graphql"
 # The JSON escape of NUL, but not an escaped backslash before the same letters.
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+
+
+_GIT = git_http.Dialect(
+    realm="GitLab",
+    missing="The project you were looking for could not be found or you don't have permission to view it.",
+    served_fact="gl-git-http",
+    unauthorized_fact="gl-git-http-unauthorized",
+    missing_fact="gl-git-http-missing",
+)
 
 
 class FakeGitLab(State):
@@ -49,6 +59,8 @@ class FakeGitLab(State):
         path = request.path.removeprefix(self.prefix)
         if path == GRAPHQL:
             return GRAPHQL
+        if git := git_http.endpoint(request):
+            return git
         found = self._route(request.method, path)
         return found[0].template if found else ""
 
@@ -60,6 +72,16 @@ class FakeGitLab(State):
         return ROUTES.find("GET", inside) if found is None and method == "HEAD" else found
 
     def _respond(self, request: Request) -> Response:
+        git = git_http.respond(
+            self.forge,
+            request,
+            _GIT,
+            lambda token: token == self.token and self.credential == "good",
+            hidden=self.hidden,
+            may_push=self.role >= DEVELOPERS,
+        )
+        if git is not None:
+            return git
         if not request.path.startswith(f"{self.prefix}/api/"):
             return responses.FOREIGN_PAGE
         if "%00" in request.path or _NUL.search(request.body):
