@@ -3,18 +3,22 @@
 import re
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
+import gitprovider
 from gitprovider import PutFile, RetryOptions
 from gitprovider.cli import exits
 from gitprovider.cli.entry import cli
 from gitprovider.contract import GitProviderContract
 from gitprovider.local import LocalProvider
 from tests.support import readme_table
+from tests.support.rigs import RemoteRig, github_rig, gitlab_rig
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -46,7 +50,22 @@ def test_the_ten_lines_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
         assert [branch.name for branch in provider.list_branches("acme/hello")] == ["main"]
     assert capsys.readouterr().out.strip() == head
     assert rules is not None
-    assert rules.required_approvals == 1
+    assert rules.block_force_push
+
+
+@pytest.mark.parametrize("opened", [github_rig, gitlab_rig])
+def test_the_ten_lines_run_on_each_remote_host(
+    opened: Callable[[Path], AbstractContextManager[RemoteRig]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """The first example uses nothing that one of the remote hosts cannot honour."""
+    with opened(tmp_path) as rig:
+        monkeypatch.setattr(gitprovider, "connect", lambda *_args, **_options: rig.provider)
+
+        executed("ten lines")
+
+        assert capsys.readouterr().out.strip() == rig.branches("acme/hello")["main"]
+        assert rig.protection("acme/hello", "main") is not None
 
 
 def test_the_example_for_a_failed_mutation_finds_out(tmp_path: Path) -> None:
