@@ -1,10 +1,13 @@
-"""The operations and the reads of HostState as coroutines that run on worker threads (extra ``[aio]``).
+"""A provider as coroutines that run on worker threads (extra ``[aio]``).
 
 ::
 
     provider = AsyncGitProvider(GitHubProvider(token))
     repo = await provider.get_repo("acme/widgets")
-    made, changed = await provider.run(ensure_branch, "acme/widgets", "develop", source="main")
+    merged, changed = await provider.ensure_merged("acme/widgets", 7, key="merge:7")
+
+The operations, the reads of HostState, ``resolve``, ``recover``, the ``ensure_`` functions and ``bootstrap`` are
+methods, with the arguments that they have elsewhere.
 
 When a task is cancelled:
 
@@ -25,17 +28,19 @@ import asyncio
 import contextvars
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import partial
+from functools import partial, wraps
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, cast
 
 from gitprovider import checks
+from gitprovider import ensure as _ensure
 from gitprovider._core.extras import missing_extra
-from gitprovider.contract import GitProviderContract, HostState, TreeEntry
+from gitprovider.bootstrap import bootstrap as _bootstrap
+from gitprovider.contract import GitProviderContract, HostState, InspectableProvider
 from gitprovider.errors import InvalidRequestError, Outcome, ProviderUnavailableError
 from gitprovider.events import CancelledEvent, Hook, described, emit
 from gitprovider.intent import Intent
@@ -48,7 +53,6 @@ from gitprovider.models import (
     MergeMethod,
     MergeResult,
     PullRequest,
-    PullRequestState,
     Repo,
     Visibility,
 )
@@ -61,6 +65,8 @@ from gitprovider.mutations import (
     OpenPullRequest,
     ProtectBranch,
 )
+from gitprovider.resolve import recover as _recover
+from gitprovider.resolve import resolve as _resolve
 from gitprovider.retry import cancel_on
 
 try:
@@ -72,6 +78,29 @@ except ImportError as cause:
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
+_Method = Callable[Concatenate["AsyncGitProvider", _P], Coroutine[Any, Any, _T]]
+
+
+def _read(function: Callable[Concatenate[HostState, _P], _T]) -> _Method[_P, _T]:
+    """Return a read of HostState as a method that is awaited."""
+
+    @wraps(function)
+    async def method(self: AsyncGitProvider, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        read: Callable[_P, _T] = getattr(self._inspectable(), function.__name__)
+        return await self._read(lambda: read(*args, **kwargs))
+
+    return method
+
+
+def _composed(function: Callable[Concatenate[InspectableProvider, _P], _T]) -> _Method[_P, _T]:
+    """Return a function of a provider, which may send mutations, as a method that is awaited."""
+
+    @wraps(function)
+    async def method(self: AsyncGitProvider, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        self._inspectable()
+        return await self.run(function, *args, **kwargs)
+
+    return method
 
 
 class AsyncGitProvider:
@@ -397,39 +426,24 @@ class AsyncGitProvider:
             ),
         )
 
-    async def head(self, repo: str, branch: str) -> str:
-        """See :meth:`gitprovider.HostState.head`."""
-        return await self._read(lambda: self._state.head(repo, branch))
+    head = _read(HostState.head)
+    contains = _read(HostState.contains)
+    commit = _read(HostState.commit)
+    tree = _read(HostState.tree)
+    protection = _read(HostState.protection)
+    find_pull_requests = _read(HostState.find_pull_requests)
+    get_pull_request = _read(HostState.get_pull_request)
 
-    async def contains(self, repo: str, sha: str, branch: str) -> bool:
-        """See :meth:`gitprovider.HostState.contains`."""
-        return await self._read(lambda: self._state.contains(repo, sha, branch))
-
-    async def commit(self, repo: str, sha: str) -> Commit:
-        """See :meth:`gitprovider.HostState.commit`."""
-        return await self._read(lambda: self._state.commit(repo, sha))
-
-    async def tree(self, repo: str, sha: str) -> Mapping[str, TreeEntry]:
-        """See :meth:`gitprovider.HostState.tree`."""
-        return await self._read(lambda: self._state.tree(repo, sha))
-
-    async def protection(self, repo: str, branch: str) -> BranchProtection | None:
-        """See :meth:`gitprovider.HostState.protection`."""
-        return await self._read(lambda: self._state.protection(repo, branch))
-
-    async def find_pull_requests(
-        self, repo: str, *, source_branch: str, target_branch: str, state: PullRequestState | None = None
-    ) -> list[PullRequest]:
-        """See :meth:`gitprovider.HostState.find_pull_requests`."""
-        return await self._read(
-            lambda: self._state.find_pull_requests(
-                repo, source_branch=source_branch, target_branch=target_branch, state=state
-            )
-        )
-
-    async def get_pull_request(self, repo: str, number: int) -> PullRequest:
-        """See :meth:`gitprovider.HostState.get_pull_request`."""
-        return await self._read(lambda: self._state.get_pull_request(repo, number))
+    resolve = _composed(_resolve)
+    recover = _composed(_recover)
+    ensure_repo = _composed(_ensure.ensure_repo)
+    ensure_branch = _composed(_ensure.ensure_branch)
+    ensure_protection = _composed(_ensure.ensure_protection)
+    ensure_files = _composed(_ensure.ensure_files)
+    ensure_pull_request = _composed(_ensure.ensure_pull_request)
+    ensure_merged = _composed(_ensure.ensure_merged)
+    ensure_change = _composed(_ensure.ensure_change)
+    bootstrap = _composed(_bootstrap)
 
     def supports(self, option: str) -> bool:
         """Report whether the host honours an option. It reads a table and does not wait, so it is no coroutine."""
@@ -437,11 +451,11 @@ class AsyncGitProvider:
         return supported
 
     async def run(self, function: Callable[Concatenate[Any, _P], _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        """Call ``function(provider, *args, **kwargs)`` on a worker thread, and return its result.
+        """Call a function of your own, ``function(provider, *args, **kwargs)``, on a worker thread; return its result.
 
-        ``function`` is ``resolve``, ``recover``, ``bootstrap``, an ``ensure_`` function, or one of your own that takes
-        a provider first. Because it may send mutations, a cancelled task waits for it as for a mutation: its waits end
-        at once, and the CancelledEvent has the function's name.
+        The functions of this library that take a provider first are methods. Because ``function`` may send mutations, a
+        cancelled task waits for it as for a mutation: its waits end at once, no further mutation begins, and the
+        CancelledEvent has the function's name.
         """
 
         def call() -> _T:
@@ -451,9 +465,10 @@ class AsyncGitProvider:
         name = getattr(function, "__name__", type(function).__name__)
         return await self._outlasting(call, lambda flight: self._report(flight, name, repo, None))
 
-    @property
-    def _state(self) -> HostState:
-        return cast(HostState, self._provider)
+    def _inspectable(self) -> InspectableProvider:
+        if not isinstance(self._provider, InspectableProvider):
+            raise InvalidRequestError(f"{type(self._provider).__name__} has no reads of HostState, which this needs")
+        return self._provider
 
     async def _read(self, call: Callable[[], _T]) -> _T:
         flight = await self._start(call)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import NamedTuple, ParamSpec, Protocol, TypeVar
+from typing import NamedTuple, ParamSpec, Protocol, TypeVar, runtime_checkable
 
 from gitprovider.errors import NotFoundError
 from gitprovider.models import (
@@ -380,6 +380,7 @@ class HostState(Protocol):
         ...
 
 
+@runtime_checkable
 class InspectableProvider(GitProviderContract, HostState, Protocol):
     """A provider with both the contract and the reads of HostState. The three providers of this library are."""
 

@@ -51,13 +51,20 @@ def cancel_on(event: CancelEvent) -> Iterator[None]:
     """Within the block, setting ``event`` ends a wait between two attempts at once, with RetryCancelledError.
 
     The event is kept in a context variable, so it applies only to this thread or task. A running attempt is not
-    interrupted. The event is checked again before the next attempt.
+    interrupted. The event is checked again before the next attempt, and before a mutation begins.
     """
     token = _cancel.set(event)
     try:
         yield
     finally:
         _cancel.reset(token)
+
+
+def check_cancelled() -> None:
+    """Raise RetryCancelledError if the event of :func:`cancel_on` is set."""
+    event = _cancel.get()
+    if event is not None and event.is_set():
+        raise RetryCancelledError("the call was cancelled")
 
 
 def wait(seconds: float, sleep: Callable[[float], None] | None = None) -> None:
@@ -79,8 +86,7 @@ def wait(seconds: float, sleep: Callable[[float], None] | None = None) -> None:
             event.wait(seconds)
         else:
             sleep(seconds)
-    if event.is_set():
-        raise RetryCancelledError("the wait was cancelled")
+    check_cancelled()
 
 
 class PollDeadline:

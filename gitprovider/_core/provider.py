@@ -36,6 +36,7 @@ from gitprovider.mutations import (
     ProtectBranch,
 )
 from gitprovider.options import Host, require, support
+from gitprovider.retry import check_cancelled
 
 _T = TypeVar("_T")
 
@@ -247,6 +248,7 @@ class Provider(InspectableProvider):
         operation: str = cast(Any, asking).func.operation
         with self._operation(operation, repo, mutation=True) as op:
             with op.arguments():
+                check_cancelled()
                 self._check_path(repo)
                 asked = asking()
                 self.check(repo, asked)

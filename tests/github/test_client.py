@@ -23,6 +23,7 @@ from gitprovider import (
 from gitprovider.fakes.faults import Fault
 from gitprovider.github import GitHubProvider
 from tests.support.github_hub import REPO, Hub
+from tests.support.patience import PATIENCE
 
 
 def _python(code: str, *options: str) -> str:
@@ -100,7 +101,7 @@ def test_the_lent_client_has_the_safe_settings(hub: Hub) -> None:
     with hub.provider.sdk() as client:
         settings = client.requester.kwargs
 
-    assert settings["timeout"] == 15
+    assert settings["timeout"] == PATIENCE
     assert (settings["seconds_between_requests"], settings["seconds_between_writes"]) == (None, None)
     assert settings["retry"].total == 0
     assert settings["verify"] is True

@@ -321,7 +321,7 @@ def test_another_commit_api_is_refused(hub: Hub, value: Any) -> None:
 def test_connect_passes_the_commit_api_on(hub: Hub, tmp_path: Path) -> None:
     """The option reaches the provider, and no other host has it."""
     with connect("github", token="t", commit_api="auto", environ={}) as provider:
-        assert provider._commit_api.auto  # type: ignore[attr-defined]  # the attribute of one kind of provider
+        assert provider._commit_api.auto
     with pytest.raises(InvalidRequestError):
         connect("local", root=tmp_path, commit_api="auto", environ={})
 

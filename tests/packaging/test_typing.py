@@ -100,6 +100,7 @@ def test_the_overloads_of_connect_take_what_it_takes() -> None:
 
 async def check_coroutines(provider: AsyncGitProvider) -> None:
     """Read by the type checkers alone."""
+    assert_type(await provider.ensure_repo("acme/x"), Ensured[Repo])
     assert_type(await provider.run(ensure_repo, "acme/x"), Ensured[Repo])
     assert_type(await provider.head("acme/x", "main"), str)
 

@@ -10,9 +10,15 @@ from typing import Any
 import anyio
 import pytest
 
-from gitprovider import Verdict, bootstrap, ensure_repo, resolve
+from gitprovider import Verdict
 from gitprovider.aio import AsyncGitProvider
-from gitprovider.errors import InvalidRequestError, Outcome, ProviderUnavailableError, RetryCancelledError
+from gitprovider.errors import (
+    InvalidRequestError,
+    NotFoundError,
+    Outcome,
+    ProviderUnavailableError,
+    RetryCancelledError,
+)
 from gitprovider.events import CancelledEvent, Event
 from gitprovider.intent import Intent
 from gitprovider.local import LocalProvider
@@ -356,11 +362,43 @@ async def test_the_functions_over_a_provider_are_coroutines(tmp_path: Path) -> N
     with LocalProvider(tmp_path / "forge") as local:
         provider = AsyncGitProvider(local)
 
-        made, changed = await provider.run(ensure_repo, "acme/x", description="d")
-        found = await provider.run(resolve, _lost("acme/x"), wait=True)
-        report = await provider.run(bootstrap, "acme/y", source=tmp_path / "files")
+        made, changed = await provider.ensure_repo("acme/x", description="d")
+        found = await provider.resolve(_lost("acme/x"), wait=True)
+        report = await provider.bootstrap("acme/y", source=tmp_path / "files")
 
     assert (made.path, changed, found.verdict, report.ok) == ("acme/x", True, Verdict.APPLIED, True)
+
+
+async def test_a_provider_of_the_contract_alone_is_told_so() -> None:
+    """The caller meets an AttributeError on a thread."""
+    _, provider = wrapped(lambda: None)
+
+    with pytest.raises(InvalidRequestError, match="no reads of HostState"):
+        await provider.ensure_repo("acme/x")
+    with pytest.raises(InvalidRequestError, match="no reads of HostState"):
+        await provider.head("acme/x", "main")
+
+
+async def test_a_cancelled_function_begins_no_further_mutation(tmp_path: Path) -> None:
+    """A task that was cancelled during the look of an ensure_ writes all the same."""
+    looking, go_on = threading.Event(), threading.Event()
+
+    class Slow(LocalProvider):
+        def get_repo(self, repo: str) -> Any:
+            looking.set()
+            go_on.wait(10)
+            return super().get_repo(repo)
+
+    with Slow(tmp_path) as local:
+        provider = AsyncGitProvider(local)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(provider.ensure_repo, "acme/x")
+            await anyio.to_thread.run_sync(looking.wait)
+            tasks.cancel_scope.cancel()
+            go_on.set()
+
+        with LocalProvider(tmp_path) as other, pytest.raises(NotFoundError):
+            other.get_repo("acme/x")
 
 
 def _lost(repo: str) -> Intent:
