@@ -23,7 +23,7 @@ $(RUN): pyproject.toml | $(BIN)/pip
 	@touch $@
 
 $(DEV): pyproject.toml | $(BIN)/pip
-	$(BIN)/python -m pip install --quiet --editable '.[local,cli,fakes,testing,aio,redis]' --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[local,cli,fakes,testing,aio,redis,otel]' --group dev
 	@touch $@ $(RUN)
 
 demo: $(RUN) ## make a repository from a directory on the local forge, below ./demo

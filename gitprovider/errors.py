@@ -244,7 +244,7 @@ class UnsupportedOptionError(GitProviderError):
     """This host cannot honour an option. It is raised before any request. No option is dropped or approximated.
 
     Attributes:
-        option: its name in ``gitprovider.options.OPTIONS``, such as ``protect_branch.required_checks``; or the name of
+        option: its name in the README's table of options, such as ``protect_branch.required_checks``; or the name of
             an argument of the constructor.
     """
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from gitprovider.options import OPTIONS, Host, support
+from gitprovider._core.options import OPTIONS, Host, support
 
 README = Path(__file__).parents[2] / "README.md"
 BEGIN = "<!-- options: written by `python -m tests.support.readme_table` -->\n"
