@@ -18,8 +18,8 @@ DECISION = ROOT / "adr" / "0019-lower-bounds.md"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 # The part of the package that each extra is for.
-PARTS = {
-    name: name.removesuffix(".py") for name in ["local", "cli", "fakes", "testing", "aio.py", "redis.py", "otel.py"]
+PARTS = {"local": "local", "cli": "cli", "fakes": "fakes", "testing": "testing"} | {
+    f"{name}.py": name for name in ("aio", "redis", "otel")
 }
 
 
