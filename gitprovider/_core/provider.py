@@ -193,7 +193,7 @@ class Provider(InspectableProvider):
     # The rest of a provider
 
     def supports(self, option: str) -> bool:
-        """Report whether this host honours an option of the README's table of options.
+        """Report whether this host honours an option of the documentation's table of options.
 
         Raises:
             InvalidRequestError: the option does not exist.

@@ -91,7 +91,7 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         timeout: seconds to wait for a connection, and again for each part of a response. ``limits`` bounds the whole.
         verify: as in ``requests``: True, or the path of a bundle of certificate authorities.
         retry: how reads are retried. Mutations are never retried, and neither are the reads inside a mutation.
-        limits: how much of a response is read, and for how long, also by a client of :meth:`sdk`.
+        limits: how much of a response is read, and for how long, also by a client of ``sdk()``.
         allow_http: allow ``http://`` to hosts other than this machine.
         settle: seconds after which a request whose response was lost can no longer take effect.
         on_event: a hook, or several, called with every event.

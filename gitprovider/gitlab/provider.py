@@ -94,7 +94,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         verify: True, or the path of a CA bundle; False turns the check of certificates off. Proxies are taken from the
             environment, as requests does.
         retry: how reads are retried.
-        limits: how much of a response is read, and for how long, also by a client of :meth:`sdk`. A response that it
+        limits: how much of a response is read, and for how long, also by a client of ``sdk()``. A response that it
             streams may have any size.
         obey_rate_limit: True turns python-gitlab's own handling of 429 on. It sends every request again, also a
             mutation, up to ten times, and waits as long as the host asks. The library then retries no 429 itself, and
