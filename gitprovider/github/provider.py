@@ -132,7 +132,7 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         throttle: Throttle | None = None,
         pool_size: int = 10,
         page_concurrency: int = 1,
-        commit_api: Literal["auto", "git-data"] = "git-data",
+        commit_api: Literal["auto", "git-data"] = "auto",
     ) -> None:
         redactor = Redactor()
         source = read_auth(auth, redactor)

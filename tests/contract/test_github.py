@@ -19,7 +19,6 @@ from gitprovider.testing._merges import (
     MergePullRequestCases,
     NotMergeableCases,
 )
-from tests.support.github_graphql import GraphQLHost
 from tests.support.rigs import GitHubRig, github_rig
 
 
@@ -58,7 +57,6 @@ class TestGitHubProvider(GitProviderContractTests):
 def graphql_host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GitHubRig]:
     """A fake with GraphQL in front of it, and a provider that commits with it."""
     with github_rig(tmp_path_factory.mktemp("forge"), commit_api="auto") as rig:
-        rig.server.fake = GraphQLHost(rig.fake)
         yield rig
 
 

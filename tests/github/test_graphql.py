@@ -33,11 +33,11 @@ from gitprovider import (
 from gitprovider.fakes.faults import Fault, FaultKind
 from gitprovider.github import GitHubProvider
 from gitprovider.models import FileChange
-from tests.support.github_graphql import GraphQLHost, refused, with_graphql
+from tests.support.github_graphql import refused, with_graphql
 from tests.support.github_hub import REPO, Hub, running
 from tests.support.throttles import Recorder
 
-QUERY, MUTATION = "POST /graphql", "POST /graphql mutation"
+QUERY, MUTATION = "POST /graphql", "POST /graphql createCommitOnBranch"
 WRITE = ["POST /git/trees", "POST /git/commits", "PATCH /git/refs/{ref/}"]
 BRANCH, TREE, REF = "GET /branches/{branch/}", "GET /git/trees/{name/}", "GET /git/ref/{ref/}"
 NEW = [PutFile(path="a/b/new.txt", content="new")]
@@ -357,7 +357,6 @@ def test_graphql_is_beside_the_rest_api(base: str, path: str) -> None:
 def test_the_mutation_is_one_to_the_throttle(hub: Hub) -> None:
     """GitHub limits changes more than reads, and the query is a POST too."""
     throttle = Recorder()
-    hub.host.fake = GraphQLHost(hub.fake)
 
     with hub.connect(commit_api="auto", throttle=throttle) as provider:
         provider.commit_files(REPO, "main", NEW, message="m")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from gitprovider.fakes.github import commits, protection, pull_requests, repositories
+from gitprovider.fakes.github import commits, graphql, protection, pull_requests, repositories
 from gitprovider.fakes.http import Route, Routes
 
 REPO = "/repos/{owner}/{repo}"
 _BRANCH = f"{REPO}/branches/{{branch/}}"
 _PROTECTION = f"{_BRANCH}/protection"
 
+GRAPHQL = "/graphql"
+
 ROUTES = Routes(
+    Route("POST", GRAPHQL, graphql.run, "../graphql"),
     Route("GET", "/user", repositories.get_own_user, "users/users#get-the-authenticated-user"),
     Route("GET", "/users/{login}", repositories.get_user, "users/users#get-a-user"),
     Route("GET", "/orgs/{org}", repositories.get_org, "orgs/orgs#get-an-organization"),

@@ -18,9 +18,10 @@ from gitprovider.errors import GitProviderError, NotFoundError, RepoMovedError
 from gitprovider.fakes import git_http
 from gitprovider.fakes.github.bodies import Bodies, account_id, is_private
 from gitprovider.fakes.github.call import Call, Caller
+from gitprovider.fakes.github.graphql import mutation_of
 from gitprovider.fakes.github.protection import one_rule_applies
-from gitprovider.fakes.github.responses import DOCS, Refusal, of_forge
-from gitprovider.fakes.github.routes import REPO, ROUTES
+from gitprovider.fakes.github.responses import DOCS, Refusal, of_forge, reply
+from gitprovider.fakes.github.routes import GRAPHQL, REPO, ROUTES
 from gitprovider.fakes.github.state import App, State
 from gitprovider.fakes.http import Request, Response, Route
 from gitprovider.local.database import RepoRecord
@@ -28,6 +29,7 @@ from gitprovider.local.database import RepoRecord
 __all__ = ["App", "FakeGitHub"]
 
 _READS = ("GET", "HEAD")
+_RATE_LIMITED = {"type": "RATE_LIMITED", "message": "API rate limit already exceeded for user ID 1."}
 
 
 _GIT = git_http.Dialect(
@@ -52,12 +54,17 @@ class FakeGitHub(State):
         return f"FakeGitHub({getattr(self, 'forge', None)!r})"
 
     def endpoint(self, request: Request) -> str:
-        """The route's template, such as ``/repos/{owner}/{repo}``, or ``""`` if no route matches."""
+        """The route's template, such as ``/repos/{owner}/{repo}``, or ``""`` if no route matches.
+
+        A mutation of GraphQL has its name behind it: ``/graphql createCommitOnBranch``.
+        """
         path, by_id = self._path(request)
         found = ROUTES.find(request.method, path)
         if found is None:
             return git_http.endpoint(request)
         template = found[0].template
+        if template == GRAPHQL:
+            return f"{GRAPHQL} {mutation_of(request)}".rstrip()
         return "/repositories/{id}" + template.removeprefix(REPO) if by_id else template
 
     def handle(self, request: Request) -> Response:
@@ -65,7 +72,8 @@ class FakeGitHub(State):
         if (git := git_http.respond(self.forge, request, _GIT, self._accepts)) is not None:
             return git
         token = _token(request)
-        used = self.count_request(token or "")
+        resource = "graphql" if self._path(request)[0] == GRAPHQL else "core"
+        used = self.count_request(f"{token or ''} {resource}")
         limit = 60 if token is None else self.rate_limit
         response = self._respond(request, token, over=used > limit)
         number = next(self.request_numbers)
@@ -81,7 +89,7 @@ class FakeGitHub(State):
             "X-RateLimit-Remaining": str(max(0, limit - used)),
             "X-RateLimit-Reset": str(math.ceil((self.window + self.rate_window).timestamp())),
             "X-RateLimit-Used": str(min(used, limit)),
-            "X-RateLimit-Resource": "core",
+            "X-RateLimit-Resource": resource,
             "X-GitHub-Request-Id": f"{number:04X}:{secrets.token_hex(3).upper()}:{secrets.token_hex(4)}",
         }
         if response.status < 300 and response.body:
@@ -98,11 +106,14 @@ class FakeGitHub(State):
             if "user-agent" not in request.headers:
                 raise Refusal("gh-no-user-agent")
             caller = self._caller(token)
+            if over and found is not None and found[0].template == GRAPHQL:
+                return reply({"errors": [_RATE_LIMITED]}, "gh-graphql-rate-limit")
             if over:
                 raise Refusal("gh-rate-limit", id=account_id(caller.login or "ghost"))
-            if request.method not in _READS and (wait := self.count_write(token or "")):
+            reads = request.method in _READS or self.endpoint(request) == GRAPHQL
+            if not reads and (wait := self.count_write(token or "")):
                 raise Refusal("gh-secondary-limit", headers={"Retry-After": str(math.ceil(wait))})
-            if found is None:
+            if found is None or (found[0].template == GRAPHQL and self.graphql == "off"):
                 raise Refusal("gh-route-missing")
             route, values = found
             docs, endpoint = f"{DOCS}/{route.docs}", f"{request.method} {route.template}"
@@ -152,6 +163,8 @@ class FakeGitHub(State):
 
     def _path(self, request: Request) -> tuple[str, bool]:
         """The path below the API's root, and whether it names the repository by its id."""
+        if request.path == self.prefix.removesuffix("/v3") + GRAPHQL:
+            return GRAPHQL, False
         path = request.path.removeprefix(self.prefix) if request.path.startswith(self.prefix + "/") else ""
         by_id = re.match(r"/repositories/(\d{1,15})(?=/|\Z)", path)
         if by_id is None:

@@ -59,6 +59,7 @@ class State:
         ref_lag: how many reads of a new ref get 404. A pull request from it is refused as often.
         mergeable_after: how many reads of a pull request, for each head and base, find ``mergeable`` null.
         tree_limit: how many entries a tree may have before it is truncated.
+        graphql: ``full``; ``no-commits`` for a server without the mutation createCommitOnBranch; ``off`` for none.
         old: be a server of the oldest version that is supported, Enterprise Server 3.9, which has no rulesets.
         shows_wildcards: show a wildcard's rule at the protection of a branch that it covers. GitHub does not document
             whether it does.
@@ -85,6 +86,7 @@ class State:
         ref_lag: int = 0,
         mergeable_after: int = 0,
         tree_limit: int = 100_000,
+        graphql: Literal["full", "no-commits", "off"] = "full",
         old: bool = False,
         shows_wildcards: bool = False,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -106,6 +108,7 @@ class State:
         self.ref_lag = ref_lag
         self.mergeable_after = mergeable_after
         self.tree_limit = tree_limit
+        self.graphql = graphql
         self.old = old
         self.shows_wildcards = shows_wildcards
         self.now = now
