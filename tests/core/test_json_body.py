@@ -121,8 +121,8 @@ def test_a_large_commit_fails_as_a_small_one_does(fake_type: Any, fault: Fault, 
     for size, content in (("small", b"\xff"), ("large", CONTENTS["binary"])):
         forge = Forge(tmp_path / size, combine=fake_type.combine)
         forge.create_repo(REPO, auto_init=True)
-        # Only the request with the content: GitLab's commit, GitHub's blob.
-        script = FaultScript(replace(fault, endpoint="/(git/blobs|repository/commits)$"))
+        # Only the request with the content.
+        script = FaultScript(replace(fault, endpoint="/(graphql createCommitOnBranch|repository/commits)$"))
         fake = fake_type(forge)
         host = FaultyHost(fake, script=script)
         kind = "github" if fake_type is FakeGitHub else "gitlab"

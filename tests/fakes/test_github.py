@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gitprovider.fakes.github.routes import ROUTES
+from gitprovider.fakes.github.routes import GRAPHQL, ROUTES
 from gitprovider.fakes.github.rulesets import KEY as RULESETS
 from gitprovider.fakes.github.server import App
 from gitprovider.models import BranchProtection, Visibility
@@ -900,7 +900,7 @@ def test_the_endpoint_of_a_request_is_its_template(hub: Hand) -> None:
 
 def test_every_route_names_its_documentation() -> None:
     """A refusal's documentation_url is the endpoint's own."""
-    bare = [route for route in ROUTES.table if "#" not in route.docs]
+    bare = [route for route in ROUTES.table if "#" not in route.docs and route.template != GRAPHQL]
 
     assert bare == []
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import responses
 
-from gitprovider.fakes.github.routes import ROUTES
+from gitprovider.fakes.github.routes import GRAPHQL, ROUTES
 from gitprovider.fakes.github.rulesets import KEY as RULESETS
 from gitprovider.fakes.github.server import App, FakeGitHub
 from gitprovider.fakes.mount import mount
@@ -147,7 +147,8 @@ def test_every_exchange_fits_the_published_schema(played: SchemaHost) -> None:
 
 def test_every_endpoint_has_been_held_against_its_schema(played: SchemaHost) -> None:
     """A new endpoint without a schema, or one that never returned success, is missing here."""
-    assert {(route.method, route.template) for route in ROUTES.table} == set(SCHEMAS) == played.covered
+    rest = {(route.method, route.template) for route in ROUTES.table if route.template != GRAPHQL}
+    assert rest == set(SCHEMAS) == played.covered
 
 
 def test_no_disagreement_is_listed_in_vain(played: SchemaHost) -> None:
@@ -161,7 +162,7 @@ def test_what_the_provider_sends_fits_the_published_schema(tmp_path: Path) -> No
     host = SchemaHost(fake)
     rules = BranchProtection(required_approvals=1, required_checks=("ci",), require_linear_history=True)
     changes = [PutFile(path="a.bin", content=b"\xff"), PutFile(path="b.sh", content="x", executable=True)]
-    with responses.RequestsMock() as mocked, GitHubProvider(fake.token) as provider:
+    with responses.RequestsMock() as mocked, GitHubProvider(fake.token, commit_api="git-data") as provider:
         mount(host, mocked, fake.base)
         for visibility in (Visibility.PRIVATE, Visibility.PUBLIC):
             provider.create_repo(f"acme/{visibility}", description="D", visibility=visibility)

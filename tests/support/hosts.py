@@ -40,7 +40,7 @@ EFFECTS: Mapping[Kind, Mapping[str, tuple[str, str]]] = {
         "create_repo": ("POST", r"/orgs/\{org\}/repos"),
         "create_branch": ("POST", "/git/refs"),
         "protect_branch": ("PUT", "/protection"),
-        "commit_files": ("PATCH", "/git/refs/"),
+        "commit_files": ("POST", "/graphql.*createCommitOnBranch"),
         "open_pull_request": ("POST", "/pulls"),
         "merge_pull_request": ("PUT", "/merge"),
     },

@@ -38,12 +38,17 @@ POSITIONS: Mapping[str, Position] = {
 
 @dataclass(frozen=True)
 class Cut:
-    """Where the first exchange breaks whose request line begins with ``method`` and whose path has ``endpoint``."""
+    """Where the first exchange breaks whose request line begins with ``method`` and whose path has ``endpoint``.
+
+    Attributes:
+        body: what the request has in it, besides.
+    """
 
     method: str
     endpoint: str
     side: Literal["request", "answer"]
     position: Position
+    body: bytes = b""
 
 
 @dataclass
@@ -68,6 +73,8 @@ class Proxy:
         with self._lock:
             cut = self.cut
             if cut is None or not line.startswith(cut.method + " ") or cut.endpoint not in line.split(" ")[1]:
+                return None
+            if cut.body not in request:
                 return None
             self.cut = None
             self.cuts += 1

@@ -26,7 +26,7 @@ _PATHS = {
         "create_repo": ("POST", "/orgs/acme/repos"),
         "create_branch": ("POST", "/git/refs"),
         "protect_branch": ("PUT", "/protection"),
-        "commit_files": ("PATCH", "/git/refs/"),
+        "commit_files": ("POST", "/graphql"),
         "open_pull_request": ("POST", "/pulls"),
         "merge_pull_request": ("PUT", "/merge"),
     },
@@ -70,7 +70,7 @@ def broken_at(wire: Wire, name: str, side: Side, position: str) -> None:
     before = everything(wire.forge)
     method, path = _PATHS[wire.kind][name]
     wire.proxy.cuts = 0
-    wire.proxy.cut = Cut(method, path, side, POSITIONS[position])
+    wire.proxy.cut = Cut(method, path, side, POSITIONS[position], body=b"createCommitOnBranch" if path == "/graphql" else b"")
 
     with pytest.raises(GitProviderError) as caught:
         CALLS[name].do(wire.provider)
