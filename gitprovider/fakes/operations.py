@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-from gitprovider.fakes.faults import Where
+from gitprovider.fakes.faults import Fault, Where
 from gitprovider.fakes.github.routes import REPO
 
 HostName = Literal["github", "gitlab"]
@@ -75,3 +75,31 @@ def carries_out(host: HostName, operation: str) -> Where:
     if kinds is None:
         raise ValueError(f"there is no operation {operation!r}; the operations are {', '.join(OPERATIONS[host])}")
     return lambda method, endpoint, body: any(kind.matches(method, endpoint, body) for kind in kinds)
+
+
+def lost_answer(host: HostName, operation: str, *, applied: bool = True, times: int = 1) -> Fault:
+    """Return the fault that resets the connection of the operation's next requests.
+
+    Args:
+        applied: whether the host carries out the request first.
+
+    Raises:
+        ValueError: the contract has no operation of that name.
+    """
+    when: Literal["before", "after"] = "after" if applied else "before"
+    return Fault(kind="reset", where=carries_out(host, operation), when=when, times=times)
+
+
+def refusal(
+    host: HostName, operation: str, status: int, *, retry_after: int | None = None, times: int | None = 1
+) -> Fault:
+    """Return the fault that answers the operation's next requests with a status, without effect.
+
+    Args:
+        retry_after: seconds, in the header ``Retry-After``.
+
+    Raises:
+        ValueError: the contract has no operation of that name.
+    """
+    headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
+    return Fault(kind="status", where=carries_out(host, operation), status=status, headers=headers, times=times)

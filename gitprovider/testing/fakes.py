@@ -25,11 +25,11 @@ from typing import Any, Generic, TypeVar
 
 import pytest
 
-from gitprovider.fakes.faults import Fault, FaultyHost, RecordedRequest, Where
+from gitprovider.fakes.faults import Fault, FaultyHost, RecordedRequest
 from gitprovider.fakes.github.server import FakeGitHub
 from gitprovider.fakes.gitlab.access import protect_default
 from gitprovider.fakes.gitlab.server import FakeGitLab
-from gitprovider.fakes.operations import HostName, carries_out
+from gitprovider.fakes.operations import HostName, carries_out, lost_answer, refusal
 from gitprovider.fakes.serve import serving
 from gitprovider.github import GitHubProvider
 from gitprovider.gitlab import GitLabProvider
@@ -141,7 +141,7 @@ class RemoteFake(Fake, Generic[_P]):
         Raises:
             ValueError: the contract has no operation of that name.
         """
-        self._inject(kind="reset", where=self._of(operation), when="after" if applied else "before", times=times)
+        self._inject(lost_answer(self._host, operation, applied=applied, times=times))
 
     def refuse(self, operation: str, status: int, *, retry_after: int | None = None, times: int = 1) -> None:
         """Answer the operation's next requests with an HTTP status, without effect.
@@ -154,9 +154,7 @@ class RemoteFake(Fake, Generic[_P]):
         Raises:
             ValueError: the contract has no operation of that name.
         """
-        self._inject(
-            kind="status", where=self._of(operation), status=status, headers=_retry_after(retry_after), times=times
-        )
+        self._inject(refusal(self._host, operation, status, retry_after=retry_after, times=times))
 
     def rate_limit(self, operation: str | None = None, *, retry_after: int = 60, times: int = 1) -> None:
         """Answer the next requests as a host does whose rate limit is reached, without effect.
@@ -171,17 +169,19 @@ class RemoteFake(Fake, Generic[_P]):
         """
         content_type, body = _LIMITED[self._host]
         self._inject(
-            kind="status",
-            where=None if operation is None else self._of(operation),
-            status=429,
-            headers={"Content-Type": content_type, **_retry_after(retry_after)},
-            body=body,
-            times=times,
+            Fault(
+                kind="status",
+                where=None if operation is None else carries_out(self._host, operation),
+                status=429,
+                headers={"Content-Type": content_type, "Retry-After": str(retry_after)},
+                body=body,
+                times=times,
+            )
         )
 
     def down(self) -> None:
         """Answer every request with 503, without effect, until :meth:`up`."""
-        self._inject(kind="status", status=503, times=None)
+        self._inject(Fault(kind="status", status=503, times=None))
 
     def up(self) -> None:
         """End every fault.
@@ -198,14 +198,11 @@ class RemoteFake(Fake, Generic[_P]):
         Raises:
             ValueError: the contract has no operation of that name.
         """
-        where = self._of(operation)
+        where = carries_out(self._host, operation)
         return [entry for entry in self._behind.request_log.entries if where(entry.method, entry.endpoint, entry.body)]
 
-    def _of(self, operation: str) -> Where:
-        return carries_out(self._host, operation)
-
-    def _inject(self, **fault: Any) -> None:
-        self._behind.script.add(Fault(**fault))
+    def _inject(self, fault: Fault) -> None:
+        self._behind.script.add(fault)
 
     def _check(self) -> None:
         never = self._behind.script.unstruck()
@@ -293,10 +290,6 @@ def _serving(server: FakeGitHub | FakeGitLab, host: HostName, kind: type[_F]) ->
 
 def _no_wait(seconds: float) -> None:
     """Wait no time. The wait still counts against its budget."""
-
-
-def _retry_after(seconds: int | None) -> dict[str, str]:
-    return {} if seconds is None else {"Retry-After": str(seconds)}
 
 
 def _bytes(content: str | bytes) -> bytes:
