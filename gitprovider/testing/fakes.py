@@ -1,6 +1,6 @@
 """Fakes for the tests of an application: GitHub, GitLab and a local forge that run in the test's own process.
 
-Name this module in a ``conftest.py`` to have three fixtures of these names::
+Install ``gitprovider[testing,fakes]``. Name this module in a ``conftest.py`` to have three fixtures of these names::
 
     pytest_plugins = ["gitprovider.testing.fakes"]
 
