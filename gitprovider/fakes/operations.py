@@ -23,6 +23,8 @@ class _Sent(NamedTuple):
     text: bytes = b""
 
     def matches(self, method: str, endpoint: str, body: bytes) -> bool:
+        # The name of a GraphQL mutation may be behind its endpoint. The body tells it in any case.
+        endpoint = endpoint.partition(" ")[0]
         # GitHub redirects a renamed repository to an address with its id.
         named = REPO + endpoint.removeprefix(_BY_ID) if endpoint.startswith(_BY_ID) else endpoint
         return (method, named) == (self.method, self.endpoint) and self.text in body

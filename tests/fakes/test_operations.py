@@ -135,7 +135,8 @@ def test_a_commit_by_graphql_is_told_by_its_body() -> None:
     """The query that reads before it has the same method and endpoint, and would be struck in its place."""
     where = carries_out("github", "commit_files")
 
-    assert where("POST", "/graphql", b'{"query": "mutation { createCommitOnBranch }"}')
+    for endpoint in ("/graphql", "/graphql createCommitOnBranch"):
+        assert where("POST", endpoint, b'{"query": "mutation { createCommitOnBranch }"}')
     assert not where("POST", "/graphql", b'{"query": "query { repository }"}')
 
 
