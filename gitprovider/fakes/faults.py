@@ -15,6 +15,9 @@ from gitprovider.fakes.http import FakeServer, Request, Response, TransportFault
 
 FaultKind = Literal["status", "reset", "timeout", "cut", "html", "shape", "redirect", "delay"]
 
+# Whether a request is meant: by its method, the template of its endpoint, and its body.
+Where = Callable[[str, str, bytes], bool]
+
 _TRANSPORT = ("reset", "timeout", "cut")
 _JSON = "application/json; charset=utf-8"
 _HTML = b"<!DOCTYPE html>\n<html><head><title>Sign in</title></head><body><h1>Sign in to continue</h1></body></html>\n"
@@ -104,6 +107,7 @@ class Fault:
             the Location in ``headers``. ``delay``: the real response, ``delay`` seconds later.
         method: the HTTP method to match; None matches any.
         endpoint: a regular expression that is searched in the endpoint's template; ``""`` matches any.
+        where: called with the method, the endpoint's template and the body; None matches any request.
         nth: the first matching request to inject the fault into, counted from 1.
         times: how many matching requests in a row get the fault; None means all that follow.
         when: ``before``: the fake server never sees the request. ``after``: it handles the request, and the response
@@ -117,6 +121,7 @@ class Fault:
     kind: FaultKind
     method: str | None = None
     endpoint: str = ""
+    where: Where | None = None
     nth: int = 1
     times: int | None = 1
     when: Literal["before", "after"] = "before"
@@ -129,9 +134,13 @@ class Fault:
         if self.nth < 1 or (self.times is not None and self.times < 1):
             raise ValueError("nth and times count from 1")
 
-    def matches(self, method: str, endpoint: str) -> bool:
+    def matches(self, method: str, endpoint: str, body: bytes) -> bool:
         """Whether the fault counts a request."""
-        return self.method in (None, method) and re.search(self.endpoint, endpoint) is not None
+        return (
+            self.method in (None, method)
+            and re.search(self.endpoint, endpoint) is not None
+            and (self.where is None or self.where(method, endpoint, body))
+        )
 
 
 class FaultScript:
@@ -140,6 +149,7 @@ class FaultScript:
     def __init__(self, *faults: Fault) -> None:
         self._lock = threading.Lock()
         self._seen: list[tuple[Fault, int]] = []
+        self._struck: set[int] = set()
         self.add(*faults)
 
     def add(self, *faults: Fault) -> None:
@@ -151,18 +161,25 @@ class FaultScript:
         """Remove all faults."""
         with self._lock:
             self._seen.clear()
+            self._struck.clear()
 
-    def next_fault(self, method: str, endpoint: str) -> Fault | None:
+    def unstruck(self) -> list[Fault]:
+        """The faults that were not injected into any request yet, in their order."""
+        with self._lock:
+            return [fault for index, (fault, _) in enumerate(self._seen) if index not in self._struck]
+
+    def next_fault(self, method: str, endpoint: str, body: bytes) -> Fault | None:
         """Count one request, and return the fault that is due for it, if any."""
         due: Fault | None = None
         with self._lock:
             for index, (fault, seen) in enumerate(self._seen):
-                if not fault.matches(method, endpoint):
+                if not fault.matches(method, endpoint, body):
                     continue
                 seen += 1
                 self._seen[index] = (fault, seen)
                 if due is None and seen >= fault.nth and (fault.times is None or seen < fault.nth + fault.times):
                     due = fault
+                    self._struck.add(index)
         return due
 
 
@@ -189,7 +206,7 @@ class FaultyHost:
             TransportFault: the caller gets no complete response.
         """
         endpoint = self.fake.endpoint(request)
-        fault = self.script.next_fault(request.method, endpoint)
+        fault = self.script.next_fault(request.method, endpoint, request.body)
         delay = fault if fault is not None and fault.kind == "delay" else None
         if delay is not None and delay.when == "before":
             self._sleep(delay.delay)

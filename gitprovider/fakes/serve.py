@@ -1,12 +1,15 @@
 """Serve a fake server on a loopback port, with real sockets and real faults.
 
-``python -m gitprovider.fakes.serve github --port 0`` prints the URL and the token. Ctrl+C ends it.
+``python -m gitprovider.fakes.serve github --port 0`` prints the URL and the token, and the
+``export`` lines that lead the command line and ``connect`` to it. Ctrl+C ends it.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import select
+import shlex
 import signal
 import socket
 import socketserver
@@ -23,9 +26,11 @@ from io import BufferedIOBase
 from types import FrameType
 from typing import Any
 
+from gitprovider.fakes.faults import Fault, FaultScript, FaultyHost
 from gitprovider.fakes.github.server import FakeGitHub
 from gitprovider.fakes.gitlab.server import FakeGitLab
 from gitprovider.fakes.http import Host, Request, Response, TransportFault
+from gitprovider.fakes.operations import HostName, lost_answer, refusal
 from gitprovider.local.forge import Forge
 
 STALL = 60.0  # seconds after which a "timeout" ends if the client does not give up
@@ -180,6 +185,40 @@ class _Connection(BaseHTTPRequestHandler):
 
 
 _FAKES: Mapping[str, type[FakeGitHub] | type[FakeGitLab]] = {"github": FakeGitHub, "gitlab": FakeGitLab}
+# What each host calls its organizations and its tiers.
+_ORGS = {"github": "orgs", "gitlab": "groups"}
+_TIERS = {"github": ("plan", ("free", "pro")), "gitlab": ("tier", ("free", "premium"))}
+
+
+def _settings(given: argparse.Namespace) -> dict[str, Any]:
+    """The settings of the fake server that the arguments ask for.
+
+    Raises:
+        ValueError: the host has no such tier.
+    """
+    settings: dict[str, Any] = {"token": given.token} if given.token else {}
+    if given.org:
+        settings[_ORGS[given.host]] = tuple(given.org)
+    if given.tier:
+        name, tiers = _TIERS[given.host]
+        if given.tier not in tiers:
+            raise ValueError(f"--tier of {given.host} is one of {', '.join(tiers)}")
+        settings[name] = given.tier
+    return settings
+
+
+def _fault(host: HostName, text: str) -> Fault:
+    """The fault that ``OPERATION=WHAT`` names.
+
+    Raises:
+        ValueError: the text names none.
+    """
+    operation, _, what = text.partition("=")
+    if what in ("lost", "unsent"):
+        return lost_answer(host, operation, applied=what == "lost")
+    if re.fullmatch("[45][0-9][0-9]", what):
+        return refusal(host, operation, int(what))
+    raise ValueError(f"--fault {text}: after the operation comes =lost, =unsent or a status such as =503")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -189,7 +228,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--port", type=int, default=0, help="0 takes a free port")
     parser.add_argument("--root", help="the forge's directory; the default is a temporary one, removed at the end")
     parser.add_argument("--token", help="the token to accept; the default is the fake server's own")
+    parser.add_argument("--org", action="append", help="an organization or group that exists, in place of acme")
+    parser.add_argument("--tier", help="github: free or pro; gitlab: free or premium")
+    parser.add_argument(
+        "--fault",
+        action="append",
+        default=[],
+        metavar="OPERATION=WHAT",
+        help="what goes wrong once: the operation's answer is lost after its effect (=lost), its request is lost"
+        " without effect (=unsent), or it is refused with a status (=503)",
+    )
     given = parser.parse_args(arguments)
+    try:
+        settings = _settings(given)
+        script = FaultScript(*(_fault(given.host, text) for text in given.fault))
+    except ValueError as exc:
+        parser.error(str(exc))
 
     stopped = threading.Event()
 
@@ -201,9 +255,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with ExitStack() as stack:
         root = given.root or stack.enter_context(tempfile.TemporaryDirectory(prefix="gitprovider-"))
         fake_type = _FAKES[given.host]
-        fake = fake_type(Forge(root, combine=fake_type.combine), **({"token": given.token} if given.token else {}))
-        url = stack.enter_context(serving(fake, port=given.port))
-        sys.stdout.write(f"url: {url}\ntoken: {fake.token}\n")
+        fake = fake_type(Forge(root, combine=fake_type.combine), **settings)
+        # The request log grows without end, so it is kept only where there is a fault.
+        host = FaultyHost(fake, script=script) if given.fault else fake
+        url = stack.enter_context(serving(host, port=given.port))
+        sys.stdout.write(f"url: {url}\ntoken: {fake.token}\n\n")
+        sys.stdout.write(f"export GITPROVIDER_PROVIDER={given.host}\nexport GITPROVIDER_URL={url}\n")
+        sys.stdout.write(f"export GITPROVIDER_TOKEN={shlex.quote(fake.token)}\n")
         sys.stdout.flush()
         stopped.wait()
     return 0

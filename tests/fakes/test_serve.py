@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 import requests
 
+from gitprovider.connect import connect
+from gitprovider.errors import GitProviderError, Outcome
 from gitprovider.fakes.faults import Fault, FaultScript, FaultyHost
 from gitprovider.fakes.http import Request, Response
-from gitprovider.fakes.serve import serving
+from gitprovider.fakes.serve import main, serving
 from gitprovider.local.forge import Forge
 from tests.support.counter import Counter
 
@@ -162,6 +164,43 @@ def test_the_command_serves_a_host_until_it_is_interrupted(name: str) -> None:
 
     assert response.status_code == 200
     assert (process.returncode, errors) == (0, "")
+
+
+def test_the_command_loses_an_answer_and_prints_what_to_paste() -> None:
+    """The lines to paste would lead nowhere, or a fault or an organization that was asked for would be ignored."""
+    options = ["--org", "widgets-inc", "--tier", "premium", "--fault", "create_repo=lost"]
+    command = [sys.executable, "-m", "gitprovider.fakes.serve", "gitlab", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline().strip() for _ in range(6)]
+        environ = dict(line.removeprefix("export ").split("=", 1) for line in lines if line.startswith("export "))
+        with connect(environ["GITPROVIDER_PROVIDER"], environ=environ, settle=0) as provider:
+            with pytest.raises(GitProviderError) as caught:
+                provider.create_repo("widgets-inc/one")
+            found = provider.get_repo("widgets-inc/one").path
+        process.terminate()
+        process.communicate(timeout=30)
+
+    assert caught.value.outcome is Outcome.UNKNOWN
+    assert found == "widgets-inc/one"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--tier", "premium"], "one of free, pro"),
+        (["--fault", "merge=lost"], "the operations are"),
+        (["--fault", "merge_pull_request=200"], "=lost, =unsent or a status"),
+    ],
+)
+def test_the_command_refuses_what_it_cannot_do(
+    options: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A misspelt option would be accepted and ignored."""
+    with pytest.raises(SystemExit, match="2"):
+        main(["github", *options])
+
+    assert message in capsys.readouterr().err
 
 
 def test_the_command_keeps_a_forge_that_it_is_given(tmp_path: Path) -> None:

@@ -45,6 +45,11 @@ def imported(path: Path) -> set[str]:
     return names - sys.stdlib_module_names - {"gitprovider", "__future__"}
 
 
+def test_the_suite_alone_needs_no_git() -> None:
+    """An author of a provider would have to install libgit2 to test a host that has none of it."""
+    assert set(requirements(EXTRAS["testing"])) == {"pytest"}
+
+
 def test_what_is_imported_is_declared() -> None:
     """If this fails, a file works only as long as another package happens to need what it imports."""
     owners = packages_distributions()

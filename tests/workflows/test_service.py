@@ -67,18 +67,6 @@ def test_errors_become_statuses(service: Service) -> None:
     ]
 
 
-def test_a_rate_limit_is_passed_on_with_its_wait(remote: Service) -> None:
-    """503 with Retry-After: the service's client can wait as the host asked."""
-    remote.behind.script.add(
-        Fault(kind="status", method="POST", status=429, headers={"Retry-After": "17"}, body=b'{"message": "slow down"}')
-    )
-
-    refused = remote.client.post("/projects", json={"path": "acme/limited"})
-
-    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "17")
-    assert len(remote.behind.request_log.mutations()) == 1
-
-
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_lost_answer_is_202_with_a_link_that_finds_out(remote: Service, when: str) -> None:
     """The connection breaks around the create: the service says that it does not know, and later that it does."""

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import pytest
 from fastapi.testclient import TestClient
 
+from examples.service.app import create_app, provider_of
 from gitprovider import GitProviderContract, PutFile, SqliteIntentStore
 from gitprovider.aio import AsyncGitProvider
 from gitprovider.local import LocalProvider
-from tests.support.service.app import create_app, provider_of
 
 
 @dataclass(frozen=True)

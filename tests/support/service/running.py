@@ -64,7 +64,7 @@ def running(
         listener.listen(256)
         port = listener.getsockname()[1]
         command = [
-            *(sys.executable, "-m", "uvicorn", "--factory", "tests.support.service.app:from_environment"),
+            *(sys.executable, "-m", "uvicorn", "--factory", "examples.service.app:from_environment"),
             *("--fd", str(listener.fileno()), "--workers", str(workers), "--log-level", "warning"),
             # A busy client may leave a connection idle for longer than the default of 5 s, and then use it again.
             *("--timeout-keep-alive", "600"),

@@ -3,7 +3,7 @@
 ``create_app`` takes the provider; nothing else in this file depends on a host. Under uvicorn, with worker processes::
 
     SERVICE_PROVIDER=local GITPROVIDER_ROOT=/srv/forge SERVICE_STORE=/srv/calls.sqlite3 \\
-        uvicorn --factory tests.support.service.app:from_environment --workers 2
+        uvicorn --factory app:from_environment --workers 2
 """
 
 from __future__ import annotations
