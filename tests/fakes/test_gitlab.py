@@ -120,6 +120,33 @@ def test_a_known_path_with_another_verb_is_405(hand: Hand) -> None:
     assert response.headers["Allow"] == "GET, PUT, DELETE"
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/nowhere"),
+        ("GET", "/projects/1/hooks"),
+        ("PUT", "/projects/acme%2Fwidgets/repository/branches/main/protect"),
+        ("DELETE", "/projects/1/merge_requests/1"),
+        ("POST", "/users"),
+    ],
+)
+def test_an_endpoint_that_the_fake_lacks_is_501(hand: Hand, method: str, path: str) -> None:
+    """If it fails, a client takes what the fake lacks for what GitLab says."""
+    response = hand.send(method, path)
+
+    assert response.status == 501
+    assert response.data == {"message": f"FakeGitLab does not model {method} /api/v4{path}"}
+    assert hand.host.request_log.entries[-1].endpoint == ""
+
+
+@pytest.mark.parametrize(
+    "path", ["/projects/acme/widgets", "/projects/1/repository/files/a/b.txt", "/projects/1/protected_branches/a/b"]
+)
+def test_a_name_whose_slashes_are_not_encoded_is_no_endpoint_of_gitlab(hand: Hand, path: str) -> None:
+    """If it fails, a client that does not encode a name is told that the fake is incomplete."""
+    assert hand.send("GET", path).data == {"error": "404 Not Found"}
+
+
 @pytest.mark.pitfall("GL-GR-05")
 def test_an_installation_below_a_path_answers_there_alone(tmp_path: pathlib.Path) -> None:
     """Its links carry the path, /api/v4 is not taken twice, and beside it is another application."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from gitprovider.fakes.gitlab import commits, protection, pull_requests, repositories
 from gitprovider.fakes.http import Route, Routes
 
@@ -11,6 +13,18 @@ _COMMITS = f"{_PROJECT}/repository/commits"
 _FILES = f"{_PROJECT}/repository/files"
 _RULES = f"{_PROJECT}/protected_branches"
 _MERGE_REQUESTS = f"{_PROJECT}/merge_requests"
+
+# Paths that GitLab has no endpoint for: the API inside itself, a project or a name whose slashes are not encoded.
+NO_ROUTE = re.compile(
+    r"/api/|/projects/(?!\d+/|[^/]*%2[Ff])[^/]+/|/projects/[^/]+/protected_branches/[^/]+/"
+    r"|/projects/[^/]+/repository/branches/[^/]+/(?!(?:un)?protect\Z)"
+    r"|/projects/[^/]+/repository/files/[^/]+/(?!(?:raw|blame)\Z)"
+)
+# Endpoints that GitLab has at the path of a route below. Every other method there is 405 at GitLab too.
+NOT_MODELLED = {
+    ("POST", "/users"),
+    ("DELETE", f"{_MERGE_REQUESTS}/{{iid}}"),
+}
 
 ROUTES = Routes(
     Route("GET", "/version", repositories.get_version),

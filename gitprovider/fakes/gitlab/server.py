@@ -10,9 +10,9 @@ from gitprovider.fakes import git_http
 from gitprovider.fakes.gitlab import access, graphql, responses
 from gitprovider.fakes.gitlab.call import Call
 from gitprovider.fakes.gitlab.responses import Refusal
-from gitprovider.fakes.gitlab.routes import ROUTES
+from gitprovider.fakes.gitlab.routes import NO_ROUTE, NOT_MODELLED, ROUTES
 from gitprovider.fakes.gitlab.state import DEVELOPERS, GroupRule, State
-from gitprovider.fakes.http import Request, Response, Route
+from gitprovider.fakes.http import Request, Response, Route, not_modelled
 
 __all__ = ["FakeGitLab", "GroupRule"]
 
@@ -93,17 +93,22 @@ class FakeGitLab(State):
             return graphql.execute(Call(self, request, site))
         found = self._route(request.method, path)
         if found is None:
-            raise self._no_route(path)
+            return self._no_route(request, path)
         self._authenticate(request)
         route, parts = found
         response = route.handler(Call(self, request, site), **parts)
         return replace(response, body=b"") if request.method == "HEAD" else response
 
-    def _no_route(self, path: str) -> Refusal:
-        verbs = [verb for verb in ("GET", "POST", "PUT", "PATCH", "DELETE") if self._route(verb, path)]
-        if verbs:
-            return Refusal(405, {"error": "405 Not Allowed"}, "gl-verb-missing", headers={"Allow": ", ".join(verbs)})
-        return Refusal(404, {"error": "404 Not Found"}, "gl-route-missing")
+    def _no_route(self, request: Request, path: str) -> Response:
+        """What GitLab itself says if it has no such endpoint, or 501 if only the fake has none."""
+        found = {verb: self._route(verb, path) for verb in ("GET", "POST", "PUT", "PATCH", "DELETE")}
+        templates = {verb: one[0].template for verb, one in found.items() if one is not None}
+        if templates and not any((request.method, template) in NOT_MODELLED for template in templates.values()):
+            allow = ", ".join(templates)
+            raise Refusal(405, {"error": "405 Not Allowed"}, "gl-verb-missing", headers={"Allow": allow})
+        if not templates and (not path.startswith(f"{API}/") or NO_ROUTE.match(path.removeprefix(API))):
+            raise Refusal(404, {"error": "404 Not Found"}, "gl-route-missing")
+        return not_modelled("FakeGitLab", request)
 
     def _authenticate(self, request: Request, *, graphql: bool = False) -> None:
         given = request.headers.get("private-token") or request.headers.get("authorization", "").removeprefix("Bearer ")
