@@ -1,15 +1,12 @@
-"""Endpoints for commits, trees and files: https://docs.gitlab.com/api/commits/ ."""
+"""Endpoints for commits: https://docs.gitlab.com/api/commits/ ."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
-
-import pygit2
 
 from gitprovider.errors import AlreadyExistsError, ConflictError
 from gitprovider.fakes.gitlab import bodies, responses
@@ -125,6 +122,14 @@ def create_commit(call: Call, project: str) -> Response:
     actions = _actions(call)
     if not Guard(call.state, record.path).may("push", branch):
         raise responses.forbidden("gl-push-denied", "You are not allowed to push into this branch")
+    sha = committed(call, record, branch, message, actions)
+    with opened(record.git_dir, record.path) as repository:
+        body = bodies.commit_detail(call.site, record, repository.commit(sha))
+    return reply(body, "gl-commit-created", status=201, effect=True)
+
+
+def committed(call: Call, record: RepoRecord, branch: str, message: str, actions: Sequence[Mapping[str, Any]]) -> str:
+    """Commit the actions on the branch, which the user may push to. Returns the sha."""
     _check_push_rules(call, message)
     base, old = _start(call, record, branch)
     if base is None:
@@ -145,9 +150,7 @@ def create_commit(call: Call, project: str) -> Response:
         committer=call.state.identity,
     )
     _publish(call, record, branch, sha, old)
-    with opened(record.git_dir, record.path) as repository:
-        body = bodies.commit_detail(call.site, record, repository.commit(sha))
-    return reply(body, "gl-commit-created", status=201, effect=True)
+    return sha
 
 
 def _actions(call: Call) -> list[Mapping[str, Any]]:
@@ -166,7 +169,7 @@ def _actions(call: Call) -> list[Mapping[str, Any]]:
     return actions
 
 
-def _check_first(actions: list[Mapping[str, Any]]) -> None:
+def _check_first(actions: Sequence[Mapping[str, Any]]) -> None:
     for action in actions:
         if action["action"] != "create":
             raise Refusal(400, f"No files to {action['action']}.", "gl-commit-empty-project")
@@ -281,84 +284,3 @@ def _publish(call: Call, record: RepoRecord, branch: str, sha: str, old: str | N
         return
     force = bool(call.flag("force"))
     call.forge.move_branch(record.path, branch, sha, expected=old, force=force, bypass=True)
-
-
-# Trees and files
-
-
-def list_tree(call: Call, project: str) -> Response:
-    """The entries of a directory at a ref. ``recursive`` includes all levels."""
-    record = call.project(project)
-    path = call.text("path").strip("/")
-    with opened(record.git_dir, record.path) as repository:
-        found = resolve(repository, record, call.text("ref", "HEAD"))
-        top: Any = found.tree if found is not None else None
-        if top is not None and path:
-            entry = repository.entry(top, path)
-            top = repository.find(entry.sha) if entry is not None else None
-        if not isinstance(top, pygit2.Tree):
-            raise responses.missing("Tree", "gl-tree-missing")
-        rows = _rows(top, f"{path}/" if path else "", recursive=bool(call.flag("recursive")))
-    keys = {name: call.params[name] for name in ("path", "ref", "recursive") if name in call.params}
-    return call.page(rows, "gl-tree", id=record.id, **keys)
-
-
-def _rows(tree: pygit2.Tree, prefix: str, *, recursive: bool) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    for entry in tree:
-        path = f"{prefix}{entry.name}"
-        mode = f"{int(entry.filemode):06o}"
-        kind = {"040000": "tree", "160000": "commit"}.get(mode, "blob")
-        rows.append({"id": str(entry.id), "name": entry.name, "type": kind, "path": path, "mode": mode})
-        if recursive and isinstance(entry, pygit2.Tree):
-            rows += _rows(entry, f"{path}/", recursive=True)
-    return rows
-
-
-def _file(call: Call, project: str, path: str) -> tuple[dict[str, Any], bytes]:
-    record = call.project(project)
-    [ref] = call.require("ref")
-    with opened(record.git_dir, record.path) as repository:
-        head = resolve(repository, record, ref)
-        if head is None:
-            raise responses.missing("Commit", "gl-file-commit-missing")
-        entry = repository.entry(head.tree, path)
-        blob = repository.find(entry.sha) if entry is not None else None
-        if entry is None or not isinstance(blob, pygit2.Blob):
-            raise responses.missing("File", "gl-file-missing")
-        last = last_commit(repository, head, path) or head
-        facts = {
-            "file_name": path.rpartition("/")[2],
-            "file_path": path,
-            "size": blob.size,
-            "encoding": "base64",
-            "content_sha256": hashlib.sha256(blob.data).hexdigest(),
-            "ref": ref,
-            "blob_id": str(blob.id),
-            "commit_id": str(head.id),
-            "last_commit_id": str(last.id),
-            "execute_filemode": entry.mode == "100755",
-        }
-        return facts, blob.data
-
-
-def get_file(call: Call, project: str, path: str) -> Response:
-    """A file with its content."""
-    facts, data = _file(call, project, path)
-    return reply({**facts, "content": base64.b64encode(data).decode()}, "gl-file")
-
-
-def head_file(call: Call, project: str, path: str) -> Response:
-    """A file's attributes as headers."""
-    facts, _ = _file(call, project, path)
-    named = {f"X-Gitlab-{name.replace('_', '-').title()}": str(value) for name, value in facts.items()}
-    named["X-Gitlab-Execute-Filemode"] = str(facts["execute_filemode"]).lower()
-    return reply(None, "gl-file-head", headers=named)
-
-
-def get_raw_file(call: Call, project: str, path: str) -> Response:
-    """A file's bytes. The default ref is the default branch."""
-    call.params = {"ref": "HEAD", **call.params}
-    facts, data = _file(call, project, path)
-    headers = {"Content-Type": "text/plain", "X-Gitlab-Blob-Id": facts["blob_id"]}
-    return Response(status=200, headers=headers, body=data, fact="gl-file-raw")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gitprovider.fakes.gitlab import commits, protection, pull_requests, repositories
+from gitprovider.fakes.gitlab import commits, files, protection, pull_requests, repositories
 from gitprovider.fakes.http import Route, Routes
 
 _PROJECT = "/projects/{project}"
@@ -47,10 +47,13 @@ ROUTES = Routes(
     Route("GET", f"{_COMMITS}/{{sha}}/refs", commits.list_refs),
     Route("GET", f"{_PROJECT}/repository/compare", commits.compare),
     Route("GET", f"{_PROJECT}/repository/merge_base", commits.get_merge_base),
-    Route("GET", f"{_PROJECT}/repository/tree", commits.list_tree),
-    Route("GET", f"{_FILES}/{{path}}", commits.get_file),
-    Route("HEAD", f"{_FILES}/{{path}}", commits.head_file),
-    Route("GET", f"{_FILES}/{{path}}/raw", commits.get_raw_file),
+    Route("GET", f"{_PROJECT}/repository/tree", files.list_tree),
+    Route("GET", f"{_FILES}/{{path}}", files.get_file),
+    Route("HEAD", f"{_FILES}/{{path}}", files.head_file),
+    Route("GET", f"{_FILES}/{{path}}/raw", files.get_raw_file),
+    Route("POST", f"{_FILES}/{{path}}", files.create_file),
+    Route("PUT", f"{_FILES}/{{path}}", files.update_file),
+    Route("DELETE", f"{_FILES}/{{path}}", files.delete_file),
     Route("GET", _RULES, protection.list_rules),
     Route("POST", _RULES, protection.create_rule),
     Route("GET", f"{_RULES}/{{name}}", protection.get_rule),
