@@ -238,12 +238,15 @@ def merge_request(
     state: str,
     status: str,
     author: Mapping[str, Any],
+    ended_by: Mapping[str, Any],
     reviewers: list[dict[str, Any]],
     squash_on_merge: bool,
 ) -> dict[str, Any]:
     """``GET /projects/:id/merge_requests/:iid``. ``status`` is the detailed status."""
     merged = state == "merged"
     kept = pull.settings
+    created = moment(pull.created_at)
+    ended = kept.get("ended_at", created)
     waiting = status in ("checking", "preparing", "unchecked")
     conflict = status in ("conflict", "need_rebase")
     return {
@@ -253,13 +256,13 @@ def merge_request(
         "title": title,
         "description": pull.description,
         "state": state,
-        "created_at": moment(pull.created_at),
-        "updated_at": moment(pull.created_at),
-        "merged_by": author if merged else None,
-        "merge_user": author if merged else None,
-        "merged_at": moment(pull.created_at) if merged else None,
-        "closed_by": author if state == "closed" else None,
-        "closed_at": moment(pull.created_at) if state == "closed" else None,
+        "created_at": created,
+        "updated_at": kept.get("updated_at", created),
+        "merged_by": ended_by if merged else None,
+        "merge_user": ended_by if merged else None,
+        "merged_at": ended if merged else None,
+        "closed_by": ended_by if state == "closed" else None,
+        "closed_at": ended if state == "closed" else None,
         "target_branch": pull.target_branch,
         "source_branch": pull.source_branch,
         "user_notes_count": 0,
@@ -287,7 +290,7 @@ def merge_request(
         "discussion_locked": None,
         "should_remove_source_branch": kept.get("should_remove_source_branch"),
         "force_remove_source_branch": kept.get("force_remove_source_branch"),
-        "prepared_at": moment(pull.created_at),
+        "prepared_at": created,
         "reference": f"!{pull.number}",
         "references": {
             "short": f"!{pull.number}",

@@ -13,6 +13,7 @@ from gitprovider.fakes.gitlab.state import DEVELOPERS, State
 from gitprovider.fakes.http import Request, Response
 from gitprovider.local.database import RepoRecord
 from gitprovider.local.forge import Forge
+from gitprovider.models import Visibility
 
 _T = TypeVar("_T")
 
@@ -113,7 +114,8 @@ class Call:
             record = self.forge.repo_by_id(int(key)) if key.isdecimal() else self._by_path(key)
         except NotFoundError:
             raise responses.missing("Project", "gl-project-missing") from None
-        if record.path in self.state.hidden:
+        is_open = self.state.acting or record.visibility is Visibility.PUBLIC
+        if record.path in self.state.hidden or not is_open:
             raise responses.missing("Project", "gl-project-missing")
         return record
 

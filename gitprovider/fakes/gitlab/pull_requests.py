@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -17,6 +16,7 @@ from gitprovider.fakes.gitlab import bodies, quick_actions, responses
 from gitprovider.fakes.gitlab.access import Guard
 from gitprovider.fakes.gitlab.call import Call
 from gitprovider.fakes.gitlab.responses import Refusal, invalid, reply
+from gitprovider.fakes.gitlab.state import DEVELOPERS
 from gitprovider.fakes.http import Response
 from gitprovider.local.database import PullRecord, RepoRecord
 from gitprovider.models import MergeMethod, PullRequestState
@@ -78,6 +78,10 @@ def _shown(
 ) -> dict[str, Any]:
     prefix = pull.settings.get("draft_prefix", "Draft: ") if pull.draft else ""
     fake = call.state
+
+    def user(name: str) -> dict[str, Any]:
+        return bodies.user(call.site, name, fake.user_id(name))
+
     body = bodies.merge_request(
         call.site,
         record,
@@ -86,8 +90,9 @@ def _shown(
         draft=pull.draft,
         state=state or _STATES[pull.state],
         status=status,
-        author=bodies.user(call.site, fake.username, fake.users[fake.username]),
-        reviewers=[bodies.user(call.site, name, fake.user_id(name)) for name in pull.reviewers],
+        author=user(pull.settings.get("author", fake.username)),
+        ended_by=user(pull.settings.get("ended_by", fake.username)),
+        reviewers=[user(name) for name in pull.reviewers],
         squash_on_merge=_squashes(record, pull),
     )
     if fake.old:
@@ -173,13 +178,13 @@ def create_merge_request(call: Call, project: str) -> Response:
             labels=tuple(dict.fromkeys([*(call.strings("labels") or []), *done.labels])),
             reviewers=tuple(_reviewers(call, done.reviewers)),
             allow_empty=True,
-            settings={"draft_prefix": titled["prefix"], **_chosen(call, record)},
+            settings={"draft_prefix": titled["prefix"], "author": call.state.acting, **_chosen(call, record)},
         )
     except AlreadyExistsError as error:
         text = f"Another open merge request already exists for this source branch: !{error.existing.number}"
         raise Refusal(409, [text], "gl-mr-exists") from None
     if done.closed:
-        pull = call.forge.update_pull_request(record.path, pull.number, state=PullRequestState.CLOSED)
+        pull = _updated(call, record, pull, state=PullRequestState.CLOSED)
     body = _shown(call, record, pull, "not_open" if done.closed else "checking")
     if call.state.late_sha:
         body |= {"sha": None, "diff_refs": {"base_sha": None, "head_sha": None, "start_sha": None}}
@@ -219,8 +224,19 @@ def update_merge_request(call: Call, project: str, iid: str) -> Response:
         names = "title, description, labels, add_labels, remove_labels, reviewer_ids, squash, state_event"
         raise invalid(f"{names} are missing, at least one parameter must be provided", "gl-param-missing")
     state = {"close": PullRequestState.CLOSED, "reopen": PullRequestState.OPEN, None: None}[event]
-    pull = call.forge.update_pull_request(record.path, pull.number, state=state, **changed)
+    pull = _updated(call, record, pull, state=state, **changed)
     return reply(_shown(call, record, pull, _status(call, record, pull)), "gl-mr-updated", effect=True)
+
+
+def _updated(
+    call: Call, record: RepoRecord, pull: PullRecord, *, state: PullRequestState | None = None, **changed: Any
+) -> PullRecord:
+    """Store changes, and when they happened. The user who closes it is noted too."""
+    now = bodies.moment(call.state.now())
+    settings = {**changed.pop("settings", {}), "updated_at": now}
+    if state is PullRequestState.CLOSED:
+        settings |= {"ended_at": now, "ended_by": call.state.acting}
+    return call.forge.update_pull_request(record.path, pull.number, state=state, settings=settings, **changed)
 
 
 def _changes(call: Call, pull: PullRecord) -> dict[str, Any]:
@@ -256,14 +272,11 @@ def merge(call: Call, project: str, iid: str) -> Response:
     """Merge, with GitLab's order of checks: 400, 401, 409, the squash flag, 405, 422."""
     record = call.project(project)
     pull = _found(call, record, iid)
-    sha = call.text("sha")
-    if call.state.requires_sha and not sha:
+    if call.state.requires_sha and not call.text("sha"):
         raise Refusal(400, "SHA must be provided when merging", "gl-merge-sha-needed")
     if record.archived or not Guard(call.state, record.path).may_update(pull.target_branch):
         raise Refusal(401, "401 Unauthorized", "gl-merge-unauthorized")
-    if sha and sha != pull.head_sha:
-        text = f"SHA does not match HEAD of source branch: {pull.head_sha}"
-        raise Refusal(409, text, "gl-merge-sha")
+    _check_sha(call, pull)
     flagged = bool(call.flag("squash")) and not pull.settings.get("squash")
     if flagged:
         pull = _keep(call, record, pull, squash=True)
@@ -280,7 +293,7 @@ def merge(call: Call, project: str, iid: str) -> Response:
 
 
 def _keep(call: Call, record: RepoRecord, pull: PullRecord, **settings: Any) -> PullRecord:
-    return call.forge.update_pull_request(record.path, pull.number, settings={**pull.settings, **settings})
+    return _updated(call, record, pull, settings=settings)
 
 
 def _merged(call: Call, record: RepoRecord, pull: PullRecord) -> Response:
@@ -294,7 +307,8 @@ def _merged(call: Call, record: RepoRecord, pull: PullRecord) -> Response:
     except (NotMergeableError, NotFoundError):
         raise Refusal(422, "Branch cannot be merged", "gl-merge-failed") from None
     remove = call.flag("should_remove_source_branch")
-    done["should_remove_source_branch"] = remove
+    done |= {"should_remove_source_branch": remove, "ended_by": call.state.acting}
+    done["ended_at"] = bodies.moment(call.state.now())
     pull = _keep(call, record, call.forge.pull_request(record.path, pull.number), merge_error=None, **done)
     if pull.settings.get("force_remove_source_branch") if remove is None else remove:
         _remove_source(call, record, pull)
@@ -353,16 +367,47 @@ def _remove_source(call: Call, record: RepoRecord, pull: PullRecord) -> None:
         call.forge.delete_branch(record.path, branch, expected=pull.head_sha, bypass=True)
 
 
+def _check_sha(call: Call, pull: PullRecord) -> None:
+    sha = call.text("sha")
+    if sha and sha != pull.head_sha:
+        text = f"SHA does not match HEAD of source branch: {pull.head_sha}"
+        raise Refusal(409, text, "gl-merge-sha")
+
+
+# Approvals: https://docs.gitlab.com/api/merge_request_approvals/
+
+
 def approve(call: Call, project: str, iid: str) -> Response:
-    """Approve a merge request as the token's user."""
+    """Approve a merge request as the token's user, once."""
     record = call.writable(project)
     pull = _found(call, record, iid)
-    call.forge.approve(record.path, pull.number, call.state.username)
-    approved: Mapping[str, Any] = {
-        "id": record.id * 100_000 + pull.number,
-        "iid": pull.number,
-        "project_id": record.id,
-        "approved": True,
-        "approved_by": [{"user": bodies.user(call.site, call.state.username, call.state.users[call.state.username])}],
+    _check_sha(call, pull)
+    if call.state.acting in pull.approvals:
+        raise Refusal(401, "401 Unauthorized", "gl-mr-approved-already")
+    call.forge.approve(record.path, pull.number, call.state.acting)
+    pull = _updated(call, record, pull)
+    return reply(_approvals(call, record, pull), "gl-mr-approved", status=201, effect=True)
+
+
+def get_approvals(call: Call, project: str, iid: str) -> Response:
+    """Who has approved a merge request, and how many approvals it still needs."""
+    record = call.project(project)
+    return reply(_approvals(call, record, _found(call, record, iid)), "gl-mr-approvals")
+
+
+def _approvals(call: Call, record: RepoRecord, pull: PullRecord) -> dict[str, Any]:
+    protection = call.forge.protection(record.path, pull.target_branch)
+    required = protection.required_approvals if protection is not None else 0
+    body = _shown(call, record, pull, _status(call, record, pull))
+    names = ("id", "iid", "project_id", "title", "description", "state", "created_at", "updated_at", "merge_status")
+    return {
+        **{name: body[name] for name in names},
+        "approved": bool(pull.approvals) and len(pull.approvals) >= required,
+        "approvals_required": required,
+        "approvals_left": max(0, required - len(pull.approvals)),
+        "user_has_approved": call.state.acting in pull.approvals,
+        "user_can_approve": call.state.acting not in ("", *pull.approvals) and call.state.role >= DEVELOPERS,
+        "approved_by": [
+            {"user": bodies.user(call.site, name, call.state.user_id(name))} for name in sorted(pull.approvals)
+        ],
     }
-    return reply(approved, "gl-mr-approved", status=201, effect=True)

@@ -51,7 +51,7 @@ def get_version(call: Call) -> Response:
 def get_user(call: Call) -> Response:
     """The user that the token belongs to."""
     fake = call.state
-    return reply(bodies.current_user(call.site, fake.username, fake.users[fake.username]), "gl-user")
+    return reply(bodies.current_user(call.site, fake.acting, fake.user_id(fake.acting)), "gl-user")
 
 
 def list_users(call: Call) -> Response:
@@ -74,7 +74,7 @@ def get_namespace(call: Call, namespace: str) -> Response:
 
 
 def _namespace(call: Call, key: str) -> str | None:
-    for path in (call.state.username, *sorted(call.state.groups)):
+    for path in (call.state.acting, *sorted(call.state.groups)):
         if key.lower() == path.lower() or key == str(bodies.namespace_id(path)):
             return path
     return None
@@ -108,7 +108,7 @@ def create_project(call: Call) -> Response:
     path = call.text("path") or re.sub(r"[^A-Za-z0-9_.]+", "-", name).strip("-.").lower()
     _check_names(name, path)
     asked = call.params.get("namespace_id")
-    owner = call.state.username if asked is None else _namespace(call, str(asked))
+    owner = call.state.acting if asked is None else _namespace(call, str(asked))
     if owner is None:
         raise Refusal(400, {"message": {"namespace": ["is not valid"]}}, "gl-namespace-invalid")
     record = _created(call, f"{owner}/{path}", name)

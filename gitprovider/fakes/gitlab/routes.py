@@ -65,4 +65,5 @@ ROUTES = Routes(
     Route("PUT", f"{_MERGE_REQUESTS}/{{iid}}", pull_requests.update_merge_request),
     Route("PUT", f"{_MERGE_REQUESTS}/{{iid}}/merge", pull_requests.merge),
     Route("POST", f"{_MERGE_REQUESTS}/{{iid}}/approve", pull_requests.approve),
+    Route("GET", f"{_MERGE_REQUESTS}/{{iid}}/approvals", pull_requests.get_approvals),
 )

@@ -76,7 +76,7 @@ class FakeGitLab(State):
             self.forge,
             request,
             _GIT,
-            lambda token: token == self.token and self.credential == "good",
+            lambda token: self.user_of(token) is not None and self.credential == "good",
             hidden=self.hidden,
             may_push=self.role >= DEVELOPERS,
         )
@@ -94,8 +94,8 @@ class FakeGitLab(State):
         found = self._route(request.method, path)
         if found is None:
             return self._no_route(request, path)
-        self._authenticate(request)
         route, parts = found
+        self._authenticate(request, is_open=route.method == "GET" and route.template.startswith("/projects/"))
         response = route.handler(Call(self, request, site), **parts)
         return replace(response, body=b"") if request.method == "HEAD" else response
 
@@ -110,9 +110,13 @@ class FakeGitLab(State):
             raise Refusal(404, {"error": "404 Not Found"}, "gl-route-missing")
         return not_modelled("FakeGitLab", request)
 
-    def _authenticate(self, request: Request, *, graphql: bool = False) -> None:
+    def _authenticate(self, request: Request, *, graphql: bool = False, is_open: bool = False) -> None:
+        """Find the user of the token. Without one, what is public may be read if the endpoint is open."""
         given = request.headers.get("private-token") or request.headers.get("authorization", "").removeprefix("Bearer ")
-        if given != self.token:
+        self.acting = self.user_of(given) or ""
+        if not self.acting:
+            if not given and is_open:
+                return
             if graphql:
                 raise Refusal(401, {"errors": [{"message": "Invalid token"}]}, "gl-graphql-unauthorized")
             raise Refusal(401, "401 Unauthorized", "gl-unauthorized")

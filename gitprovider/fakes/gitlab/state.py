@@ -50,6 +50,8 @@ class State:
     Attributes, which may be set at any time:
         role: the role of the token's user in every project: 10 guest, 20 reporter, 30 developer, 40 maintainer, 50
             owner.
+        tokens: the tokens of other users, with their names. They have the role and the scopes of ``token``.
+        acting: the user whose request is being handled, or "" for a request without a token.
         scopes: the scopes of the token. Without ``api``, requests that are not reads are refused.
         credential: a ``revoked`` or ``expired`` token is refused with a text of its own.
         external_url: the URL that the server has configured for its links; None uses where a request arrived.
@@ -98,6 +100,8 @@ class State:
         self.now = now
 
         self.role = MAINTAINERS
+        self.tokens = {"glpat-reviewer": "reviewer"}
+        self.acting = username
         self.scopes = {"api"}
         self.credential: Literal["good", "revoked", "expired"] = "good"
         self.external_url: str | None = None
@@ -131,12 +135,17 @@ class State:
 
     @property
     def identity(self) -> Author:
-        """The committer: the token's user."""
-        return Author(name=self.username.title(), email=f"{self.username}@example.com")
+        """The committer: the user whose request is being handled."""
+        return Author(name=self.acting.title(), email=f"{self.acting}@example.com")
 
     def kind(self, namespace: str) -> Literal["user", "group"]:
         """The kind of a namespace."""
-        return "user" if namespace.lower() == self.username.lower() else "group"
+        owners = {self.username, *self.tokens.values()}
+        return "user" if namespace.lower() in {owner.lower() for owner in owners} else "group"
+
+    def user_of(self, token: str) -> str | None:
+        """The user that a token belongs to, or None if no token of the kind is accepted."""
+        return self.username if token == self.token else self.tokens.get(token)
 
     def user_id(self, username: str) -> int:
         """A user's number. For an unknown name it follows from the name."""
