@@ -54,6 +54,26 @@ def test_anything_else_is_401(hand: Hand, headers: dict[str, str]) -> None:
     assert (response.status, response.message, response.fact) == (401, "401 Unauthorized", "gl-unauthorized")
 
 
+@pytest.mark.parametrize(
+    ("path", "private", "public"),
+    [
+        ("/user", 401, 401),
+        ("/projects/acme%2Fplatform%2Fwidgets", 404, 200),
+        ("/projects/acme%2Fplatform%2Fwidgets/repository/branches/main", 404, 200),
+        ("/projects/acme%2Fplatform%2Fwidgets/protected_branches", 404, 403),
+    ],
+)
+def test_without_a_token_what_is_public_is_read(hand: Hand, path: str, private: int, public: int) -> None:
+    """If it fails, a client without a token is refused a public project, or reads a private one."""
+    hand.given_repo()
+    seen = [hand.send("GET", path, headers={}).status]
+    hand.repo("PUT", "", {"visibility": "public"})
+
+    assert [*seen, hand.send("GET", path, headers={}).status] == [private, public]
+    assert hand.repo("PUT", "", {"name": "x"}, headers={}).status == 401
+    assert hand.send("GET", path, headers={"PRIVATE-TOKEN": "wrong"}).status == 401
+
+
 @pytest.mark.pitfall("GL-GR-03")
 @pytest.mark.parametrize(("state", "word"), [("revoked", "revoked"), ("expired", "expired")])
 def test_a_token_that_was_good_once_is_refused_in_other_words(hand: Hand, state: Any, word: str) -> None:

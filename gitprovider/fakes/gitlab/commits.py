@@ -8,8 +8,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pygit2
+
 from gitprovider.errors import AlreadyExistsError, ConflictError
-from gitprovider.fakes.gitlab import bodies, responses
+from gitprovider.fakes.gitlab import bodies, responses, statuses
 from gitprovider.fakes.gitlab.access import Guard, branch_made
 from gitprovider.fakes.gitlab.call import Call
 from gitprovider.fakes.gitlab.objects import last_commit, resolve
@@ -37,7 +39,11 @@ def get_commit(call: Call, project: str, sha: str) -> Response:
         found = resolve(repository, record, sha)
         if found is None:
             raise responses.missing("Commit", "gl-commit-missing")
-        return reply(bodies.commit_detail(call.site, record, found), "gl-commit")
+        return reply(_detail(call, record, found), "gl-commit")
+
+
+def _detail(call: Call, record: RepoRecord, found: pygit2.Commit) -> dict[str, Any]:
+    return bodies.commit_detail(call.site, record, found, statuses.pipeline(call.site, record, str(found.id)))
 
 
 def list_refs(call: Call, project: str, sha: str) -> Response:
@@ -124,7 +130,7 @@ def create_commit(call: Call, project: str) -> Response:
         raise responses.forbidden("gl-push-denied", "You are not allowed to push into this branch")
     sha = committed(call, record, branch, message, actions)
     with opened(record.git_dir, record.path) as repository:
-        body = bodies.commit_detail(call.site, record, repository.commit(sha))
+        body = _detail(call, record, repository.commit(sha))
     return reply(body, "gl-commit-created", status=201, effect=True)
 
 

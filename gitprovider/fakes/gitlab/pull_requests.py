@@ -12,7 +12,7 @@ from gitprovider.errors import (
     NotMergeableError,
     NotMergeableReason,
 )
-from gitprovider.fakes.gitlab import bodies, quick_actions, responses
+from gitprovider.fakes.gitlab import bodies, quick_actions, responses, statuses
 from gitprovider.fakes.gitlab.access import Guard
 from gitprovider.fakes.gitlab.call import Call
 from gitprovider.fakes.gitlab.responses import Refusal, invalid, reply
@@ -70,7 +70,17 @@ def _status(call: Call, record: RepoRecord, pull: PullRecord) -> str:
     diverged = _is_linear(record) and not forge.contains(record.path, pull.base_sha, pull.source_branch)
     if diverged and reason in (None, NotMergeableReason.METHOD, NotMergeableReason.CHECKS):
         return "need_rebase"
-    return "mergeable" if reason is None else _STATUS[reason]
+    return _pipeline_status(call, record, pull) if reason is None else _STATUS[reason]
+
+
+def _pipeline_status(call: Call, record: RepoRecord, pull: PullRecord) -> str:
+    if not bodies.setting(record, "only_allow_merge_if_pipeline_succeeds"):
+        return "mergeable"
+    pipeline = statuses.pipeline(call.site, record, pull.head_sha)
+    state = pipeline["status"] if pipeline is not None else ""
+    return {"success": "mergeable", "pending": "ci_still_running", "running": "ci_still_running"}.get(
+        state, "ci_must_pass"
+    )
 
 
 def _shown(
@@ -94,6 +104,7 @@ def _shown(
         ended_by=user(pull.settings.get("ended_by", fake.username)),
         reviewers=[user(name) for name in pull.reviewers],
         squash_on_merge=_squashes(record, pull),
+        pipeline=statuses.pipeline(call.site, record, pull.head_sha),
     )
     if fake.old:
         del body["detailed_merge_status"]

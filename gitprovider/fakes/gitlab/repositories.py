@@ -35,6 +35,8 @@ _CHOICES = {
     "squash_option": ("never", "always", "default_on", "default_off"),
 }
 
+_FLAGS = ("only_allow_merge_if_pipeline_succeeds", "remove_source_branch_after_merge")
+
 
 # Server, users, namespaces
 
@@ -157,8 +159,8 @@ def _visibility(call: Call, default: _Visible) -> Visibility | _Visible:
 
 def _settings(call: Call) -> dict[str, Any]:
     chosen = {name: call.choice(name, allowed) for name, allowed in _CHOICES.items()}
-    remove = call.flag("remove_source_branch_after_merge")
-    return {k: v for k, v in {**chosen, "remove_source_branch_after_merge": remove}.items() if v is not None}
+    flags = {name: call.flag(name) for name in _FLAGS}
+    return {k: v for k, v in {**chosen, **flags}.items() if v is not None}
 
 
 def update_project(call: Call, project: str) -> Response:

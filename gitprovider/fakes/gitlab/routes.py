@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gitprovider.fakes.gitlab import commits, files, protection, pull_requests, repositories
+from gitprovider.fakes.gitlab import commits, files, protection, pull_requests, repositories, statuses
 from gitprovider.fakes.http import Route, Routes
 
 _PROJECT = "/projects/{project}"
@@ -45,6 +45,8 @@ ROUTES = Routes(
     Route("POST", _COMMITS, commits.create_commit),
     Route("GET", f"{_COMMITS}/{{sha}}", commits.get_commit),
     Route("GET", f"{_COMMITS}/{{sha}}/refs", commits.list_refs),
+    Route("GET", f"{_COMMITS}/{{sha}}/statuses", statuses.list_statuses),
+    Route("POST", f"{_PROJECT}/statuses/{{sha}}", statuses.set_status),
     Route("GET", f"{_PROJECT}/repository/compare", commits.compare),
     Route("GET", f"{_PROJECT}/repository/merge_base", commits.get_merge_base),
     Route("GET", f"{_PROJECT}/repository/tree", files.list_tree),
