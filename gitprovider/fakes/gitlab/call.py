@@ -114,10 +114,14 @@ class Call:
             record = self.forge.repo_by_id(int(key)) if key.isdecimal() else self._by_path(key)
         except NotFoundError:
             raise responses.missing("Project", "gl-project-missing") from None
-        is_open = self.state.acting or record.visibility is Visibility.PUBLIC
-        if record.path in self.state.hidden or not is_open:
+        if not self.sees(record):
             raise responses.missing("Project", "gl-project-missing")
         return record
+
+    def sees(self, record: RepoRecord) -> bool:
+        """Whether the request may see a project: without a token only a public one."""
+        is_open = bool(self.state.acting) or record.visibility is Visibility.PUBLIC
+        return is_open and record.path not in self.state.hidden
 
     def _by_path(self, path: str) -> RepoRecord:
         try:
@@ -147,9 +151,15 @@ class Call:
     # Pages
 
     def page(
-        self, items: Sequence[_T], fact: str, *, show: Callable[[_T], Any] = lambda item: item, **keys: Any
+        self,
+        items: Sequence[_T],
+        fact: str,
+        *,
+        show: Callable[[_T], Any] = lambda item: item,
+        totals: bool = True,
+        **keys: Any,
     ) -> Response:
-        """One page of ``items``. ``keys`` are more parameters of its links."""
+        """One page of ``items``. ``keys`` are more parameters of its links. Some lists never have totals."""
         return responses.page(
             items,
             fact,
@@ -157,5 +167,5 @@ class Call:
             url=f"{self.site}{self.request.path.removeprefix(self.state.prefix)}",
             params=self.params,
             keys=keys,
-            totals=self.state.totals,
+            totals=totals and self.state.totals,
         )

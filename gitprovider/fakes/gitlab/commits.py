@@ -6,15 +6,17 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pygit2
+from pygit2.enums import SortMode
 
 from gitprovider.errors import AlreadyExistsError, ConflictError
 from gitprovider.fakes.gitlab import bodies, responses, statuses
 from gitprovider.fakes.gitlab.access import Guard, branch_made
 from gitprovider.fakes.gitlab.call import Call
-from gitprovider.fakes.gitlab.objects import last_commit, resolve
+from gitprovider.fakes.gitlab.objects import TAGS, changes, last_commit, resolve, tag_names
 from gitprovider.fakes.gitlab.responses import Refusal, invalid, reply
 from gitprovider.fakes.http import Response
 from gitprovider.local.database import RepoRecord
@@ -46,17 +48,63 @@ def _detail(call: Call, record: RepoRecord, found: pygit2.Commit) -> dict[str, A
     return bodies.commit_detail(call.site, record, found, statuses.pipeline(call.site, record, str(found.id)))
 
 
+def list_commits(call: Call, project: str) -> Response:
+    """The commits of a ref, newest first, that are not older or newer than asked for and change the path."""
+    record = call.project(project)
+    since, until = _moment(call, "since"), _moment(call, "until")
+    path, author = call.text("path").strip("/"), call.text("author").lower()
+    with opened(record.git_dir, record.path) as repository:
+        head = resolve(repository, record, call.text("ref_name") or record.default_branch)
+        if head is None:
+            raise responses.unmodelled("the list of commits of a ref that does not exist")
+        walk = repository.git.walk(head.id, SortMode.TOPOLOGICAL | SortMode.TIME)
+        if call.flag("first_parent"):
+            walk.simplify_first_parent()
+        found = [
+            commit
+            for commit in walk
+            if (since is None or commit.commit_time >= since)
+            and (until is None or commit.commit_time <= until)
+            and author in f"{commit.author.name} <{commit.author.email}>".lower()
+            and (not path or changes(repository, commit, path))
+        ]
+        show = _detail if call.flag("with_stats") else lambda call, record, one: bodies.commit(call.site, record, one)
+        names = ("ref_name", "since", "until", "path", "author", "first_parent", "with_stats")
+        keys = {name: call.params[name] for name in names if name in call.params}
+        return call.page(
+            found, "gl-commits", show=lambda one: show(call, record, one), totals=False, id=record.id, **keys
+        )
+
+
+def _moment(call: Call, name: str) -> float | None:
+    text = call.text(name)
+    if not text:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise invalid(f"{name} is invalid") from None
+    return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp()
+
+
 def list_refs(call: Call, project: str, sha: str) -> Response:
-    """The branches that contain a commit. The forge has no tags."""
+    """The branches and tags that contain a commit."""
     record = call.project(project)
     kind = call.choice("type", ("branch", "tag", "all")) or "all"
     with opened(record.git_dir, record.path) as repository:
         found = resolve(repository, record, sha)
         if found is None:
             raise responses.missing("Commit", "gl-commit-missing")
-        branches = repository.branches() if kind != "tag" else []
-        names = [name for name, head in branches if repository.contains(str(found.id), head)]
-    return call.page([{"type": "branch", "name": name} for name in names], "gl-commit-refs", id=record.id, type=kind)
+        refs = [("branch", name, head) for name, head in repository.branches()]
+        for name in tag_names(repository):
+            if (commit := resolve(repository, record, TAGS + name)) is not None:
+                refs.append(("tag", name, str(commit.id)))
+        shown = [
+            {"type": one, "name": name}
+            for one, name, head in refs
+            if kind in ("all", one) and repository.contains(str(found.id), head)
+        ]
+    return call.page(shown, "gl-commit-refs", id=record.id, type=kind)
 
 
 def compare(call: Call, project: str) -> Response:

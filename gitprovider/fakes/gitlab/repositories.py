@@ -108,7 +108,7 @@ def create_project(call: Call) -> Response:
     if not name:
         raise invalid("name, path are missing, at least one parameter must be provided", "gl-param-missing")
     path = call.text("path") or re.sub(r"[^A-Za-z0-9_.]+", "-", name).strip("-.").lower()
-    _check_names(name, path)
+    check_names(name, path)
     asked = call.params.get("namespace_id")
     owner = call.state.acting if asked is None else _namespace(call, str(asked))
     if owner is None:
@@ -119,7 +119,8 @@ def create_project(call: Call) -> Response:
     return reply(shown_project(call, record), "gl-project-created", status=201, effect=True)
 
 
-def _check_names(name: str, path: str) -> None:
+def check_names(name: str, path: str) -> None:
+    """Refuse the name or the path of a project or group that breaks GitLab's rules."""
     problems = {}
     if not _NAME.match(name):
         problems["name"] = [_NAME_RULE]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
-from gitprovider.fakes.gitlab import commits, files, protection, pull_requests, repositories, statuses
+from gitprovider.fakes.gitlab import commits, files, groups, protection, pull_requests, repositories, statuses, tags
 from gitprovider.fakes.http import Route, Routes
 
-_PROJECT = "/projects/{project}"
+_GROUP, _PROJECT = "/groups/{group}", "/projects/{project}"
 _BRANCHES = f"{_PROJECT}/repository/branches"
 _COMMITS = f"{_PROJECT}/repository/commits"
 _FILES = f"{_PROJECT}/repository/files"
+_TAGS = f"{_PROJECT}/repository/tags"
 _RULES = f"{_PROJECT}/protected_branches"
 _MERGE_REQUESTS = f"{_PROJECT}/merge_requests"
 
@@ -23,6 +24,8 @@ NO_ROUTE = re.compile(
 # Endpoints that GitLab has at the path of a route below. Every other method there is 405 at GitLab too.
 NOT_MODELLED = {
     ("POST", "/users"),
+    ("PUT", _GROUP),
+    ("DELETE", _GROUP),
     ("DELETE", f"{_MERGE_REQUESTS}/{{iid}}"),
 }
 
@@ -32,6 +35,12 @@ ROUTES = Routes(
     Route("GET", "/user", repositories.get_user),
     Route("GET", "/users", repositories.list_users),
     Route("GET", "/namespaces/{namespace}", repositories.get_namespace),
+    Route("GET", "/groups", groups.list_groups),
+    Route("POST", "/groups", groups.create_group),
+    Route("GET", _GROUP, groups.get_group),
+    Route("GET", f"{_GROUP}/projects", groups.list_group_projects),
+    Route("GET", f"{_GROUP}/subgroups", groups.list_subgroups),
+    Route("GET", "/projects", groups.list_projects),
     Route("POST", "/projects", repositories.create_project),
     Route("GET", _PROJECT, repositories.get_project),
     Route("PUT", _PROJECT, repositories.update_project),
@@ -42,6 +51,11 @@ ROUTES = Routes(
     Route("POST", _BRANCHES, repositories.create_branch),
     Route("GET", f"{_BRANCHES}/{{branch}}", repositories.get_branch),
     Route("DELETE", f"{_BRANCHES}/{{branch}}", repositories.delete_branch),
+    Route("GET", _TAGS, tags.list_tags),
+    Route("POST", _TAGS, tags.create_tag),
+    Route("GET", f"{_TAGS}/{{name}}", tags.get_tag),
+    Route("DELETE", f"{_TAGS}/{{name}}", tags.delete_tag),
+    Route("GET", _COMMITS, commits.list_commits),
     Route("POST", _COMMITS, commits.create_commit),
     Route("GET", f"{_COMMITS}/{{sha}}", commits.get_commit),
     Route("GET", f"{_COMMITS}/{{sha}}/refs", commits.list_refs),

@@ -95,7 +95,8 @@ class FakeGitLab(State):
         if found is None:
             return self._no_route(request, path)
         route, parts = found
-        self._authenticate(request, is_open=route.method == "GET" and route.template.startswith("/projects/"))
+        reads = request.method in ("GET", "HEAD")
+        self._authenticate(request, is_open=reads and route.template.startswith(("/projects", "/groups")))
         response = route.handler(Call(self, request, site), **parts)
         return replace(response, body=b"") if request.method == "HEAD" else response
 

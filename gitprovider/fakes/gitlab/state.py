@@ -16,7 +16,7 @@ from gitprovider.local.database import PullRecord, RepoRecord
 from gitprovider.local.forge import Forge
 from gitprovider.models import Author
 
-NO_ONE, DEVELOPERS, MAINTAINERS, ADMINISTRATORS = 0, 30, 40, 60
+NO_ONE, DEVELOPERS, MAINTAINERS, OWNERS, ADMINISTRATORS = 0, 30, 40, 50, 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +52,7 @@ class State:
             owner.
         tokens: the tokens of other users, with their names. They have the role and the scopes of ``token``.
         acting: the user whose request is being handled, or "" for a request without a token.
+        group_details: name, description and visibility of groups, by full path. A group without them is private.
         scopes: the scopes of the token. Without ``api``, requests that are not reads are refused.
         credential: a ``revoked`` or ``expired`` token is refused with a text of its own.
         external_url: the URL that the server has configured for its links; None uses where a request arrived.
@@ -95,6 +96,7 @@ class State:
         self.old = old
         self.prefix = urlsplit(base).path.rstrip("/")
         self.groups = set(groups)
+        self.group_details: dict[str, dict[str, str]] = {}
         self.users: dict[str, int] = {username: 1, "reviewer": 2, "alice": 46, "bob": 47, **(users or {})}
         self.mergeable_after = mergeable_after
         self.now = now
