@@ -242,6 +242,33 @@ def test_a_nul_is_refused_before_anything(hand: Hand) -> None:
     assert hand.send("GET", "/projects/a%00b").data == "Bad Request"
 
 
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_an_etag_makes_a_304_until_something_changes(hand: Hand, method: str) -> None:
+    """If it fails, a client that caches reads everything again, or never sees a change."""
+    hand.given_repo()
+    etag = hand.repo("GET", "").headers["ETag"]
+    sent = {"PRIVATE-TOKEN": hand.fake.token, "If-None-Match": f'"x", {etag}'}
+
+    same = hand.repo(method, "", headers=sent)
+    hand.repo("PUT", "", {"description": "new"})
+    changed = hand.repo(method, "", headers=sent)
+
+    assert (same.status, same.data, same.headers["ETag"], same.fact) == (304, None, etag, "gl-not-modified")
+    assert changed.status == 200
+    assert changed.headers["ETag"] != etag
+
+
+def test_head_has_the_headers_of_get_and_no_body(hand: Hand) -> None:
+    """If it fails, a client that asks whether a project exists is told that it does not."""
+    hand.given_repo()
+
+    head, got = hand.repo("HEAD", "/repository/branches"), hand.repo("GET", "/repository/branches")
+
+    assert (head.status, head.data) == (200, None)
+    assert {name: head.headers[name] for name in ("ETag", "X-Total", "Content-Type")}.items() <= got.headers.items()
+    assert int(head.headers["Content-Length"]) > 0
+
+
 # pages
 
 

@@ -81,6 +81,18 @@ def test_projects_are_listed_as_asked(hand: Hand, query: dict[str, str], names: 
     assert [one["path"] for one in hand.send("GET", "/projects", headers={}).data] == ["c"]
 
 
+@pytest.mark.parametrize(
+    "path", ["/projects", "/groups", "/projects/1/merge_requests", "/projects/1/repository/commits"]
+)
+def test_a_list_refuses_a_parameter_that_is_not_modelled(hand: Hand, path: str) -> None:
+    """If it fails, a filter is dropped and the list has items that were not asked for."""
+    hand.given_repo()
+
+    refused = hand.send("GET", path, query={"milestone": "v1"})
+
+    assert (refused.status, "milestone" in refused.message) == (501, True)
+
+
 def test_commits_are_listed_newest_first_and_by_what_is_asked(hand: Hand) -> None:
     """If it fails, a filter of the list of commits is dropped."""
     first = hand.given_repo()

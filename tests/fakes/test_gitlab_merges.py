@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -686,3 +687,38 @@ def test_another_user_approves_with_a_token_of_its_own(hand: Hand) -> None:
     assert _read(hand, iid)["author"]["username"] == "tanuki"
     merged = hand.repo("PUT", f"{place}/merge", headers=reviewer)
     assert (merged.data["state"], merged.data["merge_user"]["username"]) == ("merged", "reviewer")
+
+
+# edits
+
+
+def test_the_list_is_ordered_by_the_last_change(hand: Hand) -> None:
+    """If it fails, a client that looks for what changed misses it."""
+    times = iter(range(100))
+    hand.fake.now = lambda: datetime(2099, 1, 1, 0, 0, next(times) % 60, tzinfo=UTC)
+    first, second = hand.given_merge_request("a", labels="x"), hand.given_merge_request("b")
+    hand.repo("PUT", f"/merge_requests/{second}", {"title": "Second"})
+    hand.repo("PUT", f"/merge_requests/{first}", {"title": "First"})
+
+    def listed(**query: str) -> list[int]:
+        return [one["iid"] for one in hand.repo("GET", "/merge_requests", query=query).data]
+
+    assert listed(order_by="updated_at") == listed(order_by="title", sort="asc") == [first, second]
+    assert listed() == [second, first]
+    assert listed(labels="x") == listed(search="FIRST") == listed(**{"iids[]": str(first)}) == [first]
+
+
+def test_an_event_that_does_not_apply_changes_nothing(hand: Hand) -> None:
+    """If it fails, closing twice is an error, or reopening makes two merge requests of one branch."""
+    closed, merged = hand.given_merge_request("a"), hand.given_merge_request("b")
+    hand.repo("PUT", f"/merge_requests/{merged}/merge")
+    place, body = f"/merge_requests/{closed}", {"source_branch": "a", "target_branch": "main", "title": "Again"}
+
+    twice = [hand.repo("PUT", place, {"state_event": "close"}).data["state"] for _ in range(2)]
+    kept = [hand.repo("PUT", f"/merge_requests/{merged}", {"state_event": one}) for one in ("close", "reopen")]
+    hand.repo("POST", "/merge_requests", body)
+    second = hand.repo("PUT", place, {"state_event": "reopen"})
+
+    assert twice == ["closed", "closed"]
+    assert [(one.status, one.data["state"]) for one in kept] == [(200, "merged"), (200, "merged")]
+    assert (second.status, second.fact, _read(hand, closed)["closed_by"]["username"]) == (409, "gl-mr-exists", "tanuki")

@@ -77,6 +77,12 @@ class Call:
 
     # Parameters
 
+    def only(self, *names: str) -> None:
+        """Refuse a list whose parameters are not all modelled. Their absence would show other items."""
+        known = {*names, "page", "per_page"}
+        if other := [name for name in self.params if name not in known]:
+            raise responses.unmodelled(f"the parameter {', '.join(sorted(other))} of this list")
+
     def require(self, *names: str) -> list[str]:
         """Required text parameters. They must not be empty."""
         absent = [f"{name} is missing" for name in names if self.params.get(name) is None]

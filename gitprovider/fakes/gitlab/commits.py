@@ -51,6 +51,7 @@ def _detail(call: Call, record: RepoRecord, found: pygit2.Commit) -> dict[str, A
 def list_commits(call: Call, project: str) -> Response:
     """The commits of a ref, newest first, that are not older or newer than asked for and change the path."""
     record = call.project(project)
+    call.only("ref_name", "since", "until", "path", "author", "first_parent", "with_stats")
     since, until = _moment(call, "since"), _moment(call, "until")
     path, author = call.text("path").strip("/"), call.text("author").lower()
     with opened(record.git_dir, record.path) as repository:

@@ -31,6 +31,7 @@ _SIMPLE = (
 
 def list_projects(call: Call) -> Response:
     """The projects that the token's user may see: https://docs.gitlab.com/api/projects/#list-all-projects ."""
+    call.only("owned", "membership", "search", "visibility", "archived", "order_by", "sort", "simple")
     mine = {group.lower() for group in call.state.groups} | {call.state.acting.lower()}
     owned = mine if call.state.role >= OWNERS else {call.state.acting.lower()}
     wanted = owned if call.flag("owned") else mine if call.flag("membership") else None
@@ -39,6 +40,7 @@ def list_projects(call: Call) -> Response:
 
 def list_group_projects(call: Call, group: str) -> Response:
     """The projects of a group, and with ``include_subgroups`` those below it."""
+    call.only("include_subgroups", "search", "visibility", "archived", "order_by", "sort", "simple")
     path = _found(call, group).lower()
     deep = bool(call.flag("include_subgroups"))
     return _listed(call, lambda owner: owner == path or (deep and owner.startswith(f"{path}/")))
@@ -111,6 +113,7 @@ def get_group(call: Call, group: str) -> Response:
 
 def list_groups(call: Call) -> Response:
     """The groups that the token's user may see, by name."""
+    call.only("owned", "top_level_only", "search")
     owned = bool(call.flag("owned")) and call.state.role < OWNERS
     top = bool(call.flag("top_level_only"))
     return _groups(call, [path for path in call.state.groups if not owned and not (top and "/" in path)])
@@ -118,6 +121,7 @@ def list_groups(call: Call) -> Response:
 
 def list_subgroups(call: Call, group: str) -> Response:
     """The groups directly below a group."""
+    call.only("search")
     parent = _found(call, group)
     return _groups(call, [path for path in call.state.groups if path.rpartition("/")[0] == parent])
 

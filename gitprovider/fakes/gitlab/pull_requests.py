@@ -130,19 +130,33 @@ def get_merge_request(call: Call, project: str, iid: str) -> Response:
 
 
 def list_merge_requests(call: Call, project: str) -> Response:
-    """The merge requests of a project by creation time, newest first by default."""
+    """The merge requests of a project, by default the newest first."""
+    call.only(
+        "state", "source_branch", "target_branch", "order_by", "sort", "scope", "view", "search", "labels", "iids"
+    )
     record = call.project(project)
     state = call.choice("state", ("opened", "closed", "locked", "merged", "all")) or "all"
     source, target = call.text("source_branch") or None, call.text("target_branch") or None
-    call.choice("order_by", ("created_at",))
+    order = call.choice("order_by", ("created_at", "updated_at", "title")) or "created_at"
     rising = call.choice("sort", ("asc", "desc")) == "asc"
+    wanted = set(call.strings("labels") or ())
+    iids, search = call.strings("iids"), call.text("search").lower()
     found = [
         pull
         for pull in call.forge.pull_requests(record.path, source_branch=source, target_branch=target)
         if state in ("all", _STATES[pull.state])
+        and wanted <= set(pull.labels)
+        and (iids is None or str(pull.number) in iids)
+        and (search in pull.title.lower() or search in pull.description.lower())
     ]
+
+    def key(pull: PullRecord) -> tuple[str, int]:
+        created = bodies.moment(pull.created_at)
+        updated = str(pull.settings.get("updated_at", created))
+        return {"created_at": created, "updated_at": updated, "title": pull.title.lower()}[order], pull.number
+
     return call.page(
-        found[::-1] if rising else found,
+        sorted(found, key=key, reverse=not rising),
         "gl-mrs",
         show=lambda pull: _shown(call, record, pull, _status(call, record, pull)),
         id=record.id,
@@ -192,14 +206,18 @@ def create_merge_request(call: Call, project: str) -> Response:
             settings={"draft_prefix": titled["prefix"], "author": call.state.acting, **_chosen(call, record)},
         )
     except AlreadyExistsError as error:
-        text = f"Another open merge request already exists for this source branch: !{error.existing.number}"
-        raise Refusal(409, [text], "gl-mr-exists") from None
+        raise _second(error) from None
     if done.closed:
         pull = _updated(call, record, pull, state=PullRequestState.CLOSED)
     body = _shown(call, record, pull, "not_open" if done.closed else "checking")
     if call.state.late_sha:
         body |= {"sha": None, "diff_refs": {"base_sha": None, "head_sha": None, "start_sha": None}}
     return reply(body, "gl-mr-created", status=201, effect=True)
+
+
+def _second(error: AlreadyExistsError) -> Refusal:
+    text = f"Another open merge request already exists for this source branch: !{error.existing.number}"
+    return Refusal(409, [text], "gl-mr-exists")
 
 
 def _chosen(call: Call, record: RepoRecord) -> dict[str, bool]:
@@ -234,8 +252,16 @@ def update_merge_request(call: Call, project: str, iid: str) -> Response:
     if not changed and event is None:
         names = "title, description, labels, add_labels, remove_labels, reviewer_ids, squash, state_event"
         raise invalid(f"{names} are missing, at least one parameter must be provided", "gl-param-missing")
-    state = {"close": PullRequestState.CLOSED, "reopen": PullRequestState.OPEN, None: None}[event]
-    pull = _updated(call, record, pull, state=state, **changed)
+    # An event that does not apply to the present state changes nothing, and is no error.
+    state = None
+    if event == "close" and pull.state is PullRequestState.OPEN:
+        state = PullRequestState.CLOSED
+    elif event == "reopen" and pull.state is PullRequestState.CLOSED:
+        state = PullRequestState.OPEN
+    try:
+        pull = _updated(call, record, pull, state=state, **changed)
+    except AlreadyExistsError as error:
+        raise _second(error) from None
     return reply(_shown(call, record, pull, _status(call, record, pull)), "gl-mr-updated", effect=True)
 
 

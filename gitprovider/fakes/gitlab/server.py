@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import replace
 
@@ -98,7 +99,7 @@ class FakeGitLab(State):
         reads = request.method in ("GET", "HEAD")
         self._authenticate(request, is_open=reads and route.template.startswith(("/projects", "/groups")))
         response = route.handler(Call(self, request, site), **parts)
-        return replace(response, body=b"") if request.method == "HEAD" else response
+        return _conditional(request, response)
 
     def _no_route(self, request: Request, path: str) -> Response:
         """What GitLab itself says if it has no such endpoint, or 501 if only the fake has none."""
@@ -144,3 +145,19 @@ class FakeGitLab(State):
             "RateLimit-Remaining": str(left),
             "RateLimit-Reset": str(int(self.now().timestamp()) // 60 * 60 + 60),
         }
+
+
+def _conditional(request: Request, response: Response) -> Response:
+    """Add the ETag of a JSON body, as Rack does. The same ETag in a read's ``If-None-Match`` makes it a 304."""
+    if response.status not in (200, 201) or response.headers.get("Content-Type") != "application/json":
+        return replace(response, body=b"") if request.method == "HEAD" else response
+    etag = f'W/"{hashlib.sha256(response.body).hexdigest()[:32]}"'
+    headers = {**response.headers, "ETag": etag}
+    if request.method in ("GET", "HEAD"):
+        headers["Cache-Control"] = "max-age=0, private, must-revalidate"
+        if etag in re.split(r",\s*", request.headers.get("if-none-match", "")):
+            del headers["Content-Type"]
+            return Response(status=304, headers=headers, fact="gl-not-modified")
+    if request.method == "HEAD":
+        return replace(response, headers={**headers, "Content-Length": str(len(response.body))}, body=b"")
+    return replace(response, headers=headers)

@@ -113,6 +113,7 @@ def list_statuses(call: Call, project: str, sha: str) -> Response:
     """The statuses of a commit by number: the last of each name, or with ``all`` every one."""
     record = call.project(project)
     sha = _commit(call, record, sha)
+    call.only("name", "ref", "all")
     shown = _jobs(record, sha, every=bool(call.flag("all")))
     wanted = {name: call.text(name) for name in ("name", "ref") if call.text(name)}
     found = [one for one in shown if wanted.items() <= one.items()]

@@ -37,6 +37,7 @@ def _shown(call: Call, record: RepoRecord, repository: BareRepository, name: str
 def list_tags(call: Call, project: str) -> Response:
     """The tags of a project, the latest commit first by default."""
     record = call.project(project)
+    call.only("search", "order_by", "sort")
     search, order = call.text("search").lower(), call.choice("order_by", ("name", "updated")) or "updated"
     with opened(record.git_dir, record.path) as repository:
         shown = [_shown(call, record, repository, name) for name in tag_names(repository) if search in name.lower()]
