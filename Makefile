@@ -8,7 +8,7 @@ DEV := $(VENV)/.installed-dev
 # Container images set it. Each worker, and each program that a test starts, would compile everything again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test coverage soak fleet mutants recordings live bench bench-faults lint clean
+.PHONY: help demo test coverage soak fleet mutants recordings live bench bench-faults lint docs clean
 
 help: ## list the commands
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -23,7 +23,7 @@ $(RUN): pyproject.toml | $(BIN)/pip
 	@touch $@
 
 $(DEV): pyproject.toml | $(BIN)/pip
-	$(BIN)/python -m pip install --quiet --editable '.[local,cli,fakes,testing,aio,redis]' --group dev
+	$(BIN)/python -m pip install --quiet --editable '.[local,cli,fakes,testing,aio,redis,otel]' --group dev --group docs
 	@touch $@ $(RUN)
 
 demo: $(RUN) ## make a repository from a directory on the local forge, below ./demo
@@ -70,6 +70,10 @@ lint: $(DEV) ## check format, style, types and who imports whom
 	$(BIN)/mypy
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
+	$(MAKE) --no-print-directory docs
+
+docs: $(DEV) ## build the documentation, in docs/_build
+	$(BIN)/sphinx-build -q -nW --keep-going -b html docs docs/_build
 
 clean: ## remove what the other commands made
-	rm -rf $(VENV) build dist demo .coverage* .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) build dist demo docs/_build docs/adr .coverage* .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

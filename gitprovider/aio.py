@@ -42,7 +42,7 @@ from gitprovider._core.extras import missing_extra
 from gitprovider.bootstrap import bootstrap as _bootstrap
 from gitprovider.contract import GitProviderContract, HostState, InspectableProvider
 from gitprovider.errors import InvalidRequestError, Outcome, ProviderUnavailableError
-from gitprovider.events import CancelledEvent, Hook, described, emit
+from gitprovider.events import CancelledEvent, Hook, check_hooks, described, emit
 from gitprovider.intent import Intent
 from gitprovider.models import (
     Author,
@@ -123,12 +123,12 @@ class AsyncGitProvider:
         *,
         max_concurrency: int = 32,
         grace: float = 60.0,
-        on_event: Hook | None = None,
+        on_event: Hook | Sequence[Hook] | None = None,
     ) -> None:
         self._provider = provider
         self._max_concurrency = checks.check_int("max_concurrency", max_concurrency, least=1)
         self._grace = checks.check_seconds("grace", grace)
-        self._hook = on_event
+        self._hooks = check_hooks(on_event)
         self._closed = False
         self._workers: ThreadPoolExecutor | None = None
         self._pid = 0
@@ -510,7 +510,7 @@ class AsyncGitProvider:
                     if not isinstance(interruption, GeneratorExit):
                         await flight.outlast(self._grace)
                 finally:
-                    emit(self._hook, report(flight))
+                    emit(self._hooks, report(flight))
             raise
         try:
             return flight.future.result()

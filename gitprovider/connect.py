@@ -18,7 +18,7 @@ A host's SDK is loaded when a provider for that host is built.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, overload
 
@@ -97,7 +97,7 @@ class Options(TypedDict, total=False):
     allow_http: bool | None
     obey_rate_limit: bool | None
     settle: float | None
-    on_event: Hook | None
+    on_event: Hook | Sequence[Hook] | None
     before_effect: BeforeEffect | None
     intents: IntentStore | None
     throttle: Throttle | None
@@ -131,7 +131,7 @@ def connect(
     obey_rate_limit: bool | None = None,
     commit_api: Literal["auto", "git-data"] | None = None,
     settle: float | None = None,
-    on_event: Hook | None = None,
+    on_event: Hook | Sequence[Hook] | None = None,
     before_effect: BeforeEffect | None = None,
     intents: IntentStore | None = None,
     throttle: Throttle | None = None,
@@ -198,7 +198,7 @@ def connect_repo(
     retry: RetryOptions | None = None,
     limits: Limits | None = None,
     allow_http: bool | None = None,
-    on_event: Hook | None = None,
+    on_event: Hook | Sequence[Hook] | None = None,
     before_effect: BeforeEffect | None = None,
     intents: IntentStore | None = None,
     throttle: Throttle | None = None,
@@ -260,7 +260,7 @@ def _connect(
         refuse("name", f"is {name!r}; allowed are {', '.join(PROVIDERS)}")
     options = {option: value for option, value in given.items() if value is not None}
     if name == "local" and "page_concurrency" in options:
-        from gitprovider.options import check_page_concurrency  # not at the top: it loads the mutations
+        from gitprovider._core.options import check_page_concurrency  # not at the top: it loads the mutations
 
         check_page_concurrency(options.pop("page_concurrency"), "local")
     for option in options:

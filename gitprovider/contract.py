@@ -312,7 +312,7 @@ class HostState(Protocol):
 
     @property
     def name(self) -> str:
-        """The provider's name, as in errors and intents: ``github``, ``gitlab``, ``local`` or a third party's own."""
+        """The provider's name in errors and intents. It is ``github``, ``gitlab``, ``local`` or a third party's own."""
         ...
 
     @property

@@ -140,7 +140,7 @@ class GitProviderError(Exception):
 
     @property
     def retryable(self) -> bool:
-        """Whether repeating the same call is safe and may succeed: the cause is transient and nothing was applied."""
+        """Whether the same call may be repeated, because the cause is transient and nothing was applied."""
         return self.transient and self.outcome is Outcome.NOT_APPLIED
 
     @property
@@ -244,8 +244,8 @@ class UnsupportedOptionError(GitProviderError):
     """This host cannot honour an option. It is raised before any request. No option is dropped or approximated.
 
     Attributes:
-        option: its name in ``gitprovider.options.OPTIONS``, such as ``protect_branch.required_checks``; or the name of
-            an argument of the constructor.
+        option: its name in the documentation's table of options, such as ``protect_branch.required_checks``; or the
+            name of an argument of the constructor.
     """
 
     def __init__(self, message: str, *, option: str, **attributes: Any) -> None:

@@ -1,20 +1,36 @@
-"""Events for logging and metrics: one for each operation, request and retry, and for each cancelled mutation.
+"""Events for logging and metrics: operations that start and end, requests, retries, and cancelled mutations.
 
 An event never contains a token, a body, a query or a file's content. If a hook raises, the operation continues.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict, dataclass
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from gitprovider.checks import check_callable, check_items
 from gitprovider.errors import GitProviderError, NotMergeableError, NotMergeableReason, Outcome
 from gitprovider.intent import Intent
 
 if TYPE_CHECKING:
     import logging
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartEvent:
+    """An operation starts. If the hook returns a context manager, the operation runs inside it.
+
+    The context manager is entered before the first request. It is left after the OperationEvent, with the operation's
+    error if there is one. It cannot suppress the error.
+    """
+
+    operation: str
+    provider: str
+    host: str
+    repo: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +46,9 @@ class RequestEvent:
         attempt: the number of the attempt, from 1.
         duration: seconds.
         rate_limit_remaining: the remaining requests that the host reported, or None.
+        limit: the requests of a whole window, as the host reported it, or None.
+        reset: when the window ends, in seconds since the epoch, as the host reported it, or None.
+        resource: the limit that counted the request, such as ``core``, ``graphql`` or ``api``.
         request_id: the host's id of the request, or None.
     """
 
@@ -44,6 +63,9 @@ class RequestEvent:
     attempt: int
     duration: float
     rate_limit_remaining: int | None = None
+    limit: int | None = None
+    reset: int | None = None
+    resource: str = ""
     request_id: str | None = None
 
 
@@ -125,8 +147,20 @@ class CancelledEvent:
     intent: Intent | None = None
 
 
-Event = RequestEvent | RetryEvent | OperationEvent | CancelledEvent
-Hook = Callable[[Event], None]
+Event = StartEvent | RequestEvent | RetryEvent | OperationEvent | CancelledEvent
+# What a hook returns is used for a StartEvent only.
+Hook = Callable[[Event], "AbstractContextManager[object] | None"]
+Hooks = tuple[Hook, ...]
+
+
+def check_hooks(given: Hook | Sequence[Hook] | None) -> Hooks:
+    """Return the hooks that an ``on_event`` argument names: none, one, or several."""
+    if given is None:
+        return ()
+    hooks = (given,) if callable(given) else tuple(check_items("on_event", given, "functions"))
+    for hook in hooks:
+        check_callable("on_event", hook)
+    return hooks
 
 
 def described(error: BaseException | None) -> dict[str, Any]:
@@ -139,11 +173,39 @@ def described(error: BaseException | None) -> dict[str, Any]:
     return fields
 
 
-def emit(hook: Hook | None, event: Event) -> None:
-    """Call ``hook`` with ``event``. An exception that it raises is logged and suppressed."""
-    if hook is not None:
+def emit(hooks: Hooks, event: Event) -> None:
+    """Call each hook with ``event``. An exception that one raises is logged and suppressed."""
+    for hook in hooks:
         with logged("an event hook raised on %s; the operation continues", type(event).__name__):
             hook(event)
+
+
+def enter(hooks: Hooks, event: StartEvent) -> ExitStack:
+    """Call each hook, and enter what they return. The caller closes the stack when the operation has ended."""
+    stack = ExitStack()
+    for hook in hooks:
+        with logged("an event hook raised on StartEvent; the operation continues"):
+            around = hook(event)
+            if around is not None:
+                around.__enter__()
+                stack.push(_Leave(around))
+    return stack
+
+
+class _Leave:
+    """Leaves a hook's context manager. Neither its exception nor its result changes how the operation ends."""
+
+    def __init__(self, around: AbstractContextManager[object]) -> None:
+        self._around = around
+
+    def __enter__(self) -> None:
+        """Do nothing: the context manager has been entered."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        with logged("a hook's context manager raised; the operation continues"):
+            self._around.__exit__(kind, error, traceback)
 
 
 @contextmanager
@@ -172,6 +234,8 @@ def log_events(logger: logging.Logger | None = None) -> Hook:
 
     def hook(event: Event) -> None:
         match event:
+            case StartEvent():
+                return
             case RequestEvent():
                 level = logging.DEBUG
                 text = f"{event.method} {event.endpoint} -> {event.status or 'no response'}"

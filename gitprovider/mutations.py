@@ -58,7 +58,7 @@ class Mutation(ABC, Generic[_T]):
         """Return the fields of an Intent that are known before any request, without file contents and secrets."""
 
     def options(self) -> tuple[str, ...]:
-        """Return the names in ``gitprovider.options.OPTIONS`` that a host must honour for this mutation."""
+        """Return the names in the documentation's table of options that a host must honour for this mutation."""
         return tuple(f"{self.operation}.{name}" for name in self.optional if self._requests(name))
 
     def _requests(self, name: str) -> bool:

@@ -52,7 +52,7 @@ def worth_another_try(error: BaseException) -> Any:
     return isinstance(error, gp.GitProviderError) and (error.transient or error.outcome is not gp.Outcome.NOT_APPLIED)
 
 
-again = {"retries_allowed": True, "max_attempts": 10, "interval_seconds": 1.0, "should_retry": worth_another_try}
+again = {"retries_allowed": True, "max_attempts": 10, "backoff_rate": 1.0, "should_retry": worth_another_try}
 host: gp.InspectableProvider
 
 

@@ -19,7 +19,7 @@ import dataclasses
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from traceback import clear_frames
 from typing import Any, Self
@@ -28,7 +28,7 @@ from gitprovider._core.claims import Claim, current_claim
 from gitprovider.checks import guarded, shown_repo
 from gitprovider.contract import absence_expected
 from gitprovider.errors import GitProviderError, NotFoundError, Outcome, Step, UnexpectedResponseError
-from gitprovider.events import Hook, OperationEvent, described, emit
+from gitprovider.events import Hooks, OperationEvent, StartEvent, described, emit, enter
 from gitprovider.intent import Intent
 from gitprovider.models import BranchProtection
 from gitprovider.mutations import plain_rules
@@ -40,7 +40,7 @@ BeforeEffect = Callable[[Intent], None]
 
 
 class Operation:
-    """One call of a provider. As a context manager, it reports the operation to the hook at its end.
+    """One call of a provider. As a context manager, it reports the operation to the hooks at its start and its end.
 
     Attributes:
         name, provider, host, repo: the operation's name, its provider and host, and the repository's path.
@@ -60,7 +60,7 @@ class Operation:
         host: str,
         translate: Translate,
         mutation: bool = False,
-        hook: Hook | None = None,
+        hooks: Hooks = (),
         before_effect: BeforeEffect | None = None,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -69,7 +69,7 @@ class Operation:
         self.repo = shown_repo(repo)
         self.provider = provider
         self.host = host
-        self.hook = hook
+        self.hooks = hooks
         self.clock = clock
         self.step = name
         self.completed: tuple[Step, ...] = ()
@@ -82,8 +82,12 @@ class Operation:
         self._now = now
         self._sent = False
         self._started = clock()
+        self._around = ExitStack()
 
     def __enter__(self) -> Self:
+        if self.hooks:
+            start = StartEvent(operation=self.name, provider=self.provider, host=self.host, repo=self.repo)
+            self._around = enter(self.hooks, start)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
@@ -92,10 +96,10 @@ class Operation:
         outcome = self._outcome(error)
         if self._claim is not None:
             self._claim.end(None if outcome in (None, Outcome.NOT_APPLIED) else self._evidence())
-        if self.hook is None:
+        if not self.hooks:
             return
         emit(
-            self.hook,
+            self.hooks,
             OperationEvent(
                 operation=self.name,
                 provider=self.provider,
@@ -109,6 +113,7 @@ class Operation:
                 intent=self._evidence() if kind else None,
             ),
         )
+        self._around.__exit__(kind, error, None)  # without the traceback: its frames lead to the token
 
     def _outcome(self, error: BaseException | None) -> Outcome | None:
         if isinstance(error, GitProviderError):

@@ -12,6 +12,7 @@ from typing import Any, Self, TypeVar, cast
 from gitprovider import checks
 from gitprovider._core.claims import IntentStore, check_store
 from gitprovider._core.operation import BeforeEffect
+from gitprovider._core.options import Host, require, support
 from gitprovider.contract import InspectableProvider, TreeEntry
 from gitprovider.models import (
     Author,
@@ -35,7 +36,6 @@ from gitprovider.mutations import (
     OpenPullRequest,
     ProtectBranch,
 )
-from gitprovider.options import Host, require, support
 from gitprovider.retry import check_cancelled
 
 _T = TypeVar("_T")
@@ -193,7 +193,7 @@ class Provider(InspectableProvider):
     # The rest of a provider
 
     def supports(self, option: str) -> bool:
-        """Report whether this host honours an option of ``gitprovider.options.OPTIONS``.
+        """Report whether this host honours an option of the documentation's table of options.
 
         Raises:
             InvalidRequestError: the option does not exist.

@@ -181,8 +181,8 @@ class RemoteOperation(Operation, Generic[_C]):
         finally:
             if self._throttle is not None and sending is not None:
                 self._learn(self._throttle, sending, response, limited)
-            if self.hook is not None:
-                emit(self.hook, self._request_event(request, response, self.clock() - started))
+            if self.hooks:
+                emit(self.hooks, self._request_event(request, response, self.clock() - started))
 
     def _admit(self, throttle: Throttle, request: Request) -> Sending:
         """Wait until the throttle lets the request pass. Whatever it raises, nothing was sent."""
@@ -367,6 +367,9 @@ class RemoteOperation(Operation, Generic[_C]):
             attempt=self.attempt,
             duration=duration,
             rate_limit_remaining=limit_header(headers, "remaining"),
+            limit=limit_header(headers, "limit"),
+            reset=limit_header(headers, "reset"),
+            resource=self.client.resource(request),
             request_id=self._redact(response.request_id) if response and response.request_id else None,
         )
 

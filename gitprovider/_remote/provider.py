@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
@@ -11,14 +11,14 @@ from urllib.parse import urlsplit
 from gitprovider import checks
 from gitprovider._core.claims import IntentStore
 from gitprovider._core.operation import BeforeEffect, cleared_frames
+from gitprovider._core.options import Host
 from gitprovider._core.provider import Provider
 from gitprovider._remote.client_pool import ClientPool
 from gitprovider._remote.operation import RemoteOperation
 from gitprovider._remote.response import Client, Response
 from gitprovider._remote.throttle import Throttle
 from gitprovider.errors import GitProviderError
-from gitprovider.events import Hook, RetryEvent, described, emit
-from gitprovider.options import Host
+from gitprovider.events import Hook, RetryEvent, check_hooks, described, emit
 from gitprovider.redact import Redactor
 from gitprovider.retry import Limits, Retrier, RetryOptions, WaitBudget
 
@@ -40,7 +40,7 @@ class RemoteProvider(Provider, Generic[_C]):
         retry: RetryOptions,
         limits: Limits,
         settle: float,
-        on_event: Hook | None,
+        on_event: Hook | Sequence[Hook] | None,
         before_effect: BeforeEffect | None,
         intents: IntentStore | None,
         throttle: Throttle | None,
@@ -49,8 +49,6 @@ class RemoteProvider(Provider, Generic[_C]):
     ) -> None:
         if not isinstance(retry, RetryOptions):
             checks.refuse("retry", f"must be RetryOptions, not {type(retry).__name__}")
-        if on_event is not None:
-            checks.check_callable("on_event", on_event)
         self.settle = checks.check_seconds("settle", settle)
         self._url = url
         self._host = host
@@ -59,7 +57,7 @@ class RemoteProvider(Provider, Generic[_C]):
         self._retry = retry
         self._max_pages = limits.max_pages
         self._page_concurrency = page_concurrency
-        self._on_event = on_event
+        self._hooks = check_hooks(on_event)
         self._remember(before_effect, intents)
         if throttle is not None and not isinstance(throttle, Throttle):
             checks.refuse("throttle", f"must have before and after; {type(throttle).__name__} does not")
@@ -112,7 +110,7 @@ class RemoteProvider(Provider, Generic[_C]):
                 host=urlsplit(self._url).netloc,
                 translate=self._translate,
                 mutation=mutation,
-                hook=self._on_event,
+                hooks=self._hooks,
                 before_effect=self._before_effect,
                 throttle=self._throttle,
                 waits=WaitBudget(self._retry),
@@ -132,19 +130,8 @@ class RemoteProvider(Provider, Generic[_C]):
 
         def before_wait(attempt: int, delay: float, error: Exception) -> None:
             op.attempt = attempt + 1
-            if self._on_event is not None:
-                emit(
-                    self._on_event,
-                    RetryEvent(
-                        operation=op.name,
-                        provider=self.name,
-                        host=op.host,
-                        repo=op.repo,
-                        attempt=attempt,
-                        wait=delay,
-                        **described(error),
-                    ),
-                )
+            known: dict[str, Any] = {"operation": op.name, "provider": self.name, "host": op.host, "repo": op.repo}
+            emit(self._hooks, RetryEvent(**known, attempt=attempt, wait=delay, **described(error)))
 
         retrier = Retrier[Any](
             self._retry, should_retry=self._is_retryable_read_error, before_wait=before_wait, budget=op.waits

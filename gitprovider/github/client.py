@@ -25,6 +25,7 @@ from urllib.parse import urlsplit
 import requests
 import urllib3
 
+from gitprovider._core.options import Host
 from gitprovider._core.urls import is_loopback, parse_api_server
 from gitprovider._remote.json_body import large_body
 from gitprovider._remote.response import Request, Response, StatusError
@@ -32,7 +33,6 @@ from gitprovider._remote.session import OneOriginSession, SessionSettings, read_
 from gitprovider.checks import Verify, check_verify, refuse
 from gitprovider.github import graphql
 from gitprovider.github.endpoints import GRAPHQL
-from gitprovider.options import Host
 from gitprovider.redact import Redactor, printable, redact
 from gitprovider.retry import Limits
 

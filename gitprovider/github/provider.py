@@ -91,10 +91,10 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         timeout: seconds to wait for a connection, and again for each part of a response. ``limits`` bounds the whole.
         verify: as in ``requests``: True, or the path of a bundle of certificate authorities.
         retry: how reads are retried. Mutations are never retried, and neither are the reads inside a mutation.
-        limits: how much of a response is read, and for how long, also by a client of :meth:`sdk`.
+        limits: how much of a response is read, and for how long, also by a client of ``sdk()``.
         allow_http: allow ``http://`` to hosts other than this machine.
         settle: seconds after which a request whose response was lost can no longer take effect.
-        on_event: called with every request, retry and operation event.
+        on_event: a hook, or several, called with every event.
         before_effect: called with the complete intent just before each effect of a mutation is sent. If it raises,
             nothing is sent, and its error is the cause of the error that is raised.
         intents: the store that the ``key`` of an ``ensure_`` function is looked up in.
@@ -126,7 +126,7 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         limits: Limits = Limits(),
         allow_http: bool = False,
         settle: float = 30.0,
-        on_event: Hook | None = None,
+        on_event: Hook | Sequence[Hook] | None = None,
         before_effect: BeforeEffect | None = None,
         intents: IntentStore | None = None,
         throttle: Throttle | None = None,

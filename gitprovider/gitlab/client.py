@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, cast
 import gitlab
 import requests
 
+from gitprovider._core.options import Host
 from gitprovider._core.urls import parse_api_server
 from gitprovider._remote.json_body import large_body
 from gitprovider._remote.response import Request, Response, StatusError
@@ -24,7 +25,6 @@ from gitprovider._remote.session import OneOriginSession, SessionSettings, read_
 from gitprovider.checks import Verify, check_bool, check_verify
 from gitprovider.gitlab.auth import Credential
 from gitprovider.gitlab.endpoints import GRAPHQL
-from gitprovider.options import Host
 from gitprovider.retry import Limits, parse_retry_after, seconds_left
 
 PUBLIC = "https://gitlab.com"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
@@ -15,6 +15,7 @@ import gitlab
 from gitprovider import checks
 from gitprovider._core.claims import IntentStore
 from gitprovider._core.operation import BeforeEffect
+from gitprovider._core.options import check_page_concurrency
 from gitprovider._core.urls import origin
 from gitprovider._remote.json_reader import JsonReader
 from gitprovider._remote.operation import RemoteOperation, ask_for_token, with_existing
@@ -65,7 +66,6 @@ from gitprovider.mutations import (
     OpenPullRequest,
     ProtectBranch,
 )
-from gitprovider.options import check_page_concurrency
 from gitprovider.redact import Redactor
 from gitprovider.retry import Limits, RetryOptions
 
@@ -94,14 +94,14 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         verify: True, or the path of a CA bundle; False turns the check of certificates off. Proxies are taken from the
             environment, as requests does.
         retry: how reads are retried.
-        limits: how much of a response is read, and for how long, also by a client of :meth:`sdk`. A response that it
+        limits: how much of a response is read, and for how long, also by a client of ``sdk()``. A response that it
             streams may have any size.
         obey_rate_limit: True turns python-gitlab's own handling of 429 on. It sends every request again, also a
             mutation, up to ten times, and waits as long as the host asks. The library then retries no 429 itself, and
             "sent once" does not hold for a 429. Inside ``with deadline(…)`` nothing is repeated.
         allow_http: permit ``http://`` to a host that is not this machine. The token then travels in the clear.
         settle: seconds after which a request whose response was lost can no longer take effect.
-        on_event: is called with every request, retry and operation.
+        on_event: a hook, or several, called with every event.
         before_effect: called with the complete intent just before each effect of a mutation is sent. If it raises,
             nothing is sent, and its error is the cause of the error that is raised.
         intents: the store that the ``key`` of an ``ensure_`` function is looked up in.
@@ -128,7 +128,7 @@ class GitLabProvider(RemoteProvider[GitLabClient]):
         obey_rate_limit: bool = False,
         allow_http: bool = False,
         settle: float = 90.0,
-        on_event: Hook | None = None,
+        on_event: Hook | Sequence[Hook] | None = None,
         before_effect: BeforeEffect | None = None,
         intents: IntentStore | None = None,
         throttle: Throttle | None = None,

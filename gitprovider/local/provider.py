@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -11,11 +11,12 @@ from typing import Any
 from gitprovider import checks
 from gitprovider._core.claims import IntentStore
 from gitprovider._core.operation import BeforeEffect, Operation
+from gitprovider._core.options import Host
 from gitprovider._core.provider import Provider
 from gitprovider._core.wildcards import covered
 from gitprovider.contract import TreeEntry, optional
 from gitprovider.errors import AlreadyExistsError, NotMergeableError, RepoMovedError
-from gitprovider.events import Hook
+from gitprovider.events import Hook, check_hooks
 from gitprovider.local import convert
 from gitprovider.local.database import PullRecord
 from gitprovider.local.errors import translate
@@ -38,7 +39,6 @@ from gitprovider.mutations import (
     OpenPullRequest,
     ProtectBranch,
 )
-from gitprovider.options import Host
 
 
 class LocalProvider(Provider):
@@ -51,7 +51,7 @@ class LocalProvider(Provider):
     Args:
         root: the forge's folder. The first write makes it.
         timeout: seconds that a write waits for other writers; None is a minute.
-        on_event: the hook that receives an event per operation.
+        on_event: a hook, or several, called with every start and end of an operation.
         settle: seconds after which a lost call can no longer take effect. Nothing is lost here.
         now: the clock of commits and records. It returns aware datetimes.
         before_effect: called with the complete intent just before each effect of a mutation is sent. If it raises,
@@ -71,19 +71,17 @@ class LocalProvider(Provider):
         root: str | os.PathLike[str],
         *,
         timeout: float | None = None,
-        on_event: Hook | None = None,
+        on_event: Hook | Sequence[Hook] | None = None,
         settle: float = 0.0,
         now: Callable[[], datetime] = utc_now,
         before_effect: BeforeEffect | None = None,
         intents: IntentStore | None = None,
     ) -> None:
         root = checks.check_path("root", root)
-        if on_event is not None:
-            checks.check_callable("on_event", on_event)
         self.settle = checks.check_seconds("settle", settle)
         lock_wait = None if timeout is None else checks.check_seconds("timeout", timeout)
         self.forge = Forge(root, now=now, lock_wait=lock_wait)
-        self._on_event = on_event
+        self._hooks = check_hooks(on_event)
         self._now = now
         self._remember(before_effect, intents)
 
@@ -103,7 +101,7 @@ class LocalProvider(Provider):
             host="localhost",
             translate=translate,
             mutation=mutation,
-            hook=self._on_event,
+            hooks=self._hooks,
             before_effect=self._before_effect,
             now=self._now,
         )

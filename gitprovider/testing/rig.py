@@ -86,7 +86,7 @@ class Rig(Protocol):
         ...
 
     def supports(self, option: str) -> bool:
-        """Report whether the host honours an option of ``gitprovider.options.OPTIONS``."""
+        """Report whether the host honours an option of the documentation's table of options."""
         ...
 
     def requests_seen(self) -> int:

@@ -1,5 +1,7 @@
 """Observation: events reach a hook, and a hook breaks nothing."""
 
+from __future__ import annotations
+
 import dataclasses
 import logging
 from pathlib import Path
@@ -8,13 +10,15 @@ from typing import Any
 import pytest
 
 from gitprovider import ensure_repo, optional
-from gitprovider.errors import NotFoundError, NotMergeableError, NotMergeableReason, Outcome
+from gitprovider.errors import InvalidRequestError, NotFoundError, NotMergeableError, NotMergeableReason, Outcome
 from gitprovider.events import (
     CancelledEvent,
     Event,
+    Hook,
     OperationEvent,
     RequestEvent,
     RetryEvent,
+    StartEvent,
     described,
     emit,
     log_events,
@@ -57,10 +61,69 @@ def test_a_hook_that_raises_is_logged_and_harmless(caplog: pytest.LogCaptureFixt
     def broken(event: Event) -> None:
         raise RuntimeError("no such backend")
 
-    emit(broken, REQUEST)
+    emit((broken,), REQUEST)
 
     assert "RequestEvent" in caplog.text
-    emit(None, REQUEST)
+
+
+class Around:
+    """A hook that notes what it is told, and returns a context manager that does too."""
+
+    def __init__(self, notes: list[str], name: str, *, breaks: str = "") -> None:
+        self.notes, self.name, self.breaks = notes, name, breaks
+
+    def __call__(self, event: Event) -> Around | None:
+        self.notes.append(f"{self.name} {type(event).__name__}")
+        return self if isinstance(event, StartEvent) else None
+
+    def __enter__(self) -> None:
+        self.notes.append(f"{self.name} entered")
+        if self.breaks == "enter":
+            raise RuntimeError("no such backend")
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> bool:
+        self.notes.append(f"{self.name} left {kind.__name__ if kind else 'well'}")
+        assert traceback is None, "its frames lead to the token"
+        if self.breaks == "leave":
+            raise RuntimeError("no such backend")
+        return True
+
+
+def test_an_operation_runs_inside_what_its_hooks_return(tmp_path: Path) -> None:
+    """A span that is not open while the operation runs is no parent of its requests."""
+    notes: list[str] = []
+    hooks: list[Hook] = [Around(notes, "outer"), Around(notes, "inner"), lambda event: None]
+    with LocalProvider(tmp_path, on_event=hooks) as provider, pytest.raises(NotFoundError):
+        provider.get_repo("acme/widgets")
+
+    assert notes == [
+        "outer StartEvent", "outer entered", "inner StartEvent", "inner entered",
+        "outer OperationEvent", "inner OperationEvent", "inner left NotFoundError", "outer left NotFoundError",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("breaks", ["enter", "leave"])
+def test_a_context_manager_that_raises_is_logged_and_harmless(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, breaks: str
+) -> None:
+    """An exporter that is down takes a merge with it."""
+    notes: list[str] = []
+    with LocalProvider(tmp_path, on_event=(Around(notes, "broken", breaks=breaks), Around(notes, "sane"))) as provider:
+        assert provider.create_repo("acme/widgets").path == "acme/widgets"
+
+    assert "the operation continues" in caplog.text
+    assert notes[-2:] == (
+        ["sane left well", "broken left well"] if breaks == "leave" else ["sane OperationEvent", "sane left well"]
+    )
+
+
+@pytest.mark.parametrize("wrong", [3, [print, "x"], "print"])
+def test_what_is_no_hook_is_refused(tmp_path: Path, wrong: Any) -> None:
+    """The first operation logs a TypeError for each event."""
+    with pytest.raises(InvalidRequestError) as caught:
+        LocalProvider(tmp_path, on_event=wrong)
+
+    assert caught.value.argument == "on_event"
 
 
 @pytest.mark.parametrize(

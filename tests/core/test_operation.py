@@ -181,7 +181,7 @@ def test_notes_become_plain_values() -> None:
 def test_an_interrupted_mutation_is_reported_with_its_outcome(sent: bool, done: bool, outcome: Outcome) -> None:
     """Ctrl+C carries no outcome, so the event does, with the evidence."""
     events: list[Event] = []
-    op = operation(hook=events.append, clock=lambda: 1.0)
+    op = operation(hooks=(events.append,), clock=lambda: 1.0)
 
     if sent:
         with op.effect("create ref"):
@@ -191,7 +191,7 @@ def test_an_interrupted_mutation_is_reported_with_its_outcome(sent: bool, done: 
     with pytest.raises(KeyboardInterrupt), op:
         raise KeyboardInterrupt
 
-    (event,) = events
+    _, event = events
     assert isinstance(event, OperationEvent)
     assert (event.error, event.outcome) == ("KeyboardInterrupt", outcome)
     assert event.intent is not None
@@ -203,9 +203,9 @@ def test_a_success_is_one_event_without_error() -> None:
     events: list[Event] = []
     ticks = iter([10.0, 12.5])
 
-    with operation(hook=events.append, clock=lambda: next(ticks)) as op:
+    with operation(hooks=(events.append,), clock=lambda: next(ticks)) as op:
         op.requests = 2
 
-    (event,) = events
+    _, event = events
     assert isinstance(event, OperationEvent)
     assert (event.duration, event.requests, event.error, event.outcome, event.intent) == (2.5, 2, None, None, None)

@@ -5,10 +5,10 @@ from typing import Any, get_args
 
 import pytest
 
+from gitprovider._core.options import OPTIONS, Host, require, support
 from gitprovider.errors import InvalidRequestError, UnsupportedOptionError
 from gitprovider.models import BranchProtection, Visibility
 from gitprovider.mutations import CreateRepo, Mutation, ProtectBranch
-from gitprovider.options import OPTIONS, Host, require, support
 
 HOSTS: tuple[Host, ...] = get_args(Host)
 

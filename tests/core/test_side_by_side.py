@@ -146,7 +146,7 @@ def list_items(
         provider="any",
         host="git.example.org",
         translate=translate,
-        hook=host.hear,
+        hooks=(host.hear,),
         waits=waits,
         **known,
     )

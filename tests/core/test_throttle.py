@@ -314,7 +314,7 @@ class TestOperation:
         assert told.remaining is not None
         assert 0 < told.remaining < told.limit
         assert told.resets_in is not None
-        assert 0 <= told.resets_in <= 3_600
+        assert 0 <= told.resets_in <= 3_601
 
     def test_a_wait_that_is_too_long_is_an_error_before_anything_is_sent(self, site: Site) -> None:
         """A mutation that waited is not lost: it was never sent, and the caller knows when to repeat it."""

@@ -95,7 +95,7 @@ def test_one_event_per_operation(root: Path, forge: Forge) -> None:
     with pytest.raises(HeadMovedError):
         provider.commit_files(REPO, "main", [FILE], message="x", expected_head="0" * 40)
 
-    read, failed = seen
+    _, read, _, failed = seen
     assert isinstance(read, OperationEvent)
     assert (read.operation, read.provider, read.repo, read.error) == ("get_repo", "local", REPO, None)
     assert isinstance(failed, OperationEvent)
@@ -106,7 +106,7 @@ def test_one_event_per_operation(root: Path, forge: Forge) -> None:
 def _cut(provider: LocalProvider, monkeypatch: pytest.MonkeyPatch, call: Callable[[], object]) -> Intent:
     """The evidence of a call whose answer was lost: its effect is there, and an error leaves it all the same."""
     seen: list[Event] = []
-    provider._on_event = seen.append
+    provider._hooks = (seen.append,)
 
     def lost(exc: object, *_: object) -> object:
         raise KeyboardInterrupt
@@ -114,7 +114,7 @@ def _cut(provider: LocalProvider, monkeypatch: pytest.MonkeyPatch, call: Callabl
     monkeypatch.setattr("gitprovider.local.provider.Operation.done", lost)
     with pytest.raises(KeyboardInterrupt):
         call()
-    (event,) = seen
+    _, event = seen
     assert isinstance(event, OperationEvent)
     assert event.outcome is Outcome.UNKNOWN
     assert event.intent is not None

@@ -18,7 +18,9 @@ DECISION = ROOT / "adr" / "0019-lower-bounds.md"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 # The part of the package that each extra is for.
-PARTS = {"local": "local", "cli": "cli", "fakes": "fakes", "testing": "testing", "aio.py": "aio", "redis.py": "redis"}
+PARTS = {"local": "local", "cli": "cli", "fakes": "fakes", "testing": "testing"} | {
+    f"{name}.py": name for name in ("aio", "redis", "otel")
+}
 
 
 def requirements(*groups: list[str]) -> dict[str, Requirement]:

@@ -1,4 +1,4 @@
-"""The README: its examples run, its tables are the code's, and what it points to is there."""
+"""README and documentation: the examples run, the tables are the code's, and what they point to is there."""
 
 import re
 import subprocess
@@ -22,18 +22,37 @@ from tests.support.rigs import RemoteRig, github_rig, gitlab_rig
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = {
+    str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+}
+TEXTS = "\n".join(PAGES.values())
+HOSTS = PAGES["docs/explanation/hosts.md"]
+OUTCOMES = PAGES["docs/explanation/outcomes.md"]
+RETRY = PAGES["docs/explanation/retry.md"]
+COMMANDS = PAGES["docs/howto/command-line.md"]
+# A block of Python, the comment before it, and the output that the page states after it.
+_BLOCK = re.compile(
+    r"(?:<!-- (?P<note>[^\n]*) -->\n)?```python\n(?P<code>.*?)```\n(?:\n```text\n(?P<output>.*?)```)?", re.DOTALL
+)
+_SETUP = re.compile(r"<!-- setup\n(.*?)-->", re.DOTALL)
 
 
 def example(name: str) -> str:
     """The Python block below the mark of that name."""
-    found = re.search(rf"<!-- example: {name} -->\n```python\n(.*?)```", README, re.DOTALL)
+    found = re.search(rf"<!-- example: {name} -->\n```python\n(.*?)```", TEXTS, re.DOTALL)
     assert found, name
     return found[1]
 
 
 def executed(name: str, **given: Any) -> dict[str, Any]:
-    exec(compile(example(name), f"README.md: {name}", "exec"), given)
+    exec(compile(example(name), f"example: {name}", "exec"), given)
     return given
+
+
+def stated(name: str) -> str:
+    """What the README says that the example prints."""
+    return README.partition(f"<!-- output: {name} -->\n```text\n")[2].partition("```")[0]
 
 
 def test_the_ten_lines_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -42,13 +61,13 @@ def test_the_ten_lines_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
 
     executed("ten lines")
 
-    assert len([line for line in example("ten lines").splitlines() if line]) <= 11
+    assert len([line for line in example("ten lines").splitlines() if line]) <= 10
     with LocalProvider("forge") as provider:
         head = provider.head("acme/hello", "main")
         rules = provider.protection("acme/hello", "main")
         assert provider.tree("acme/hello", head)["run"].mode == "100755"
         assert [branch.name for branch in provider.list_branches("acme/hello")] == ["main"]
-    assert capsys.readouterr().out.strip() == head
+    assert capsys.readouterr().out == stated("ten lines")
     assert rules is not None
     assert rules.block_force_push
 
@@ -64,8 +83,39 @@ def test_the_ten_lines_run_on_each_remote_host(
 
         executed("ten lines")
 
-        assert capsys.readouterr().out.strip() == rig.branches("acme/hello")["main"]
+        assert capsys.readouterr().out == stated("ten lines")
         assert rig.protection("acme/hello", "main") is not None
+
+
+@pytest.mark.parametrize("page", [page for page, text in PAGES.items() if _BLOCK.search(text) and page != "README.md"])
+def test_the_examples_of_a_page_run_and_print_what_it_says(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From the first to the last, in one namespace and an empty folder, as a reader pastes them."""
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, Any] = {}
+    setup = _SETUP.search(PAGES[page])
+    exec(setup[1] if setup else "", namespace)
+    for block in _BLOCK.finditer(PAGES[page]):
+        if block["note"] and block["note"].startswith(("not run: ", "example: ")):  # an example has a test of its own
+            continue
+        line = PAGES[page].count("\n", 0, block.start("code"))
+
+        exec(compile("\n" * line + block["code"], page, "exec"), namespace)
+
+        printed = capsys.readouterr().out
+        assert printed == (block["output"] or ""), f"{page}, line {line}"
+    if close := getattr(namespace.get("provider"), "close", None):
+        close()
+
+
+def test_every_named_example_has_a_test() -> None:
+    """An example that neither the page's run nor a test of its own executes rots."""
+    named = re.findall(r"<!-- example: (.+?) -->", TEXTS)
+    source = Path(__file__).read_text(encoding="utf-8")
+
+    assert named
+    assert [name for name in named if f'"{name}"' not in source] == []
 
 
 def test_the_example_for_a_failed_mutation_finds_out(tmp_path: Path) -> None:
@@ -143,54 +193,57 @@ def test_the_suite_takes_a_third_party_25_lines() -> None:
 
 def test_the_table_of_options_is_the_code_s() -> None:
     """Every option and host, generated; ``python -m tests.support.readme_table`` writes it anew."""
-    assert readme_table.written(README) == readme_table.render()
+    assert readme_table.written(HOSTS) == readme_table.render()
 
 
 def test_the_table_of_operations_is_the_contract_s() -> None:
     """Each operation is there, and nothing else."""
-    rows = re.findall(r"^\| `(\w+)\(repo", README, re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)\(repo", OUTCOMES, re.MULTILINE)
 
     assert rows == [name for name in vars(GitProviderContract) if not name.startswith("_")]
 
 
 def test_the_retry_table_has_the_defaults() -> None:
-    """The numbers in the README are those of RetryOptions."""
+    """The numbers on the page are those of RetryOptions."""
     defaults = RetryOptions()
 
-    assert f"| tries | {defaults.max_attempts};" in README
-    assert f"min({defaults.max_delay:.0f} s, {defaults.base_delay} s · 2ⁿ⁻¹)" in README
-    assert f"of more than {defaults.max_retry_after:.0f} s" in README
-    assert f"at most {defaults.max_total_wait:.0f} s" in README
+    assert f"| tries | {defaults.max_attempts};" in RETRY
+    assert f"min({defaults.max_delay:.0f} s, {defaults.base_delay} s · 2ⁿ⁻¹)" in RETRY
+    assert f"of more than {defaults.max_retry_after:.0f} s" in RETRY
+    assert f"at most {defaults.max_total_wait:.0f} s" in RETRY
 
 
 def test_the_exit_codes_are_the_code_s() -> None:
     """Every exit code of the command line is in the table."""
     codes = {value for name, value in vars(exits).items() if name.isupper() and isinstance(value, int)}
-    section = README.partition("| exit code | meaning |")[2].partition("\n\n")[0]
+    section = COMMANDS.partition("| exit code | meaning |")[2].partition("\n\n")[0]
     told = {int(code) for row in re.findall(r"^\| ([\d, ]+) \|", section, re.MULTILINE) for code in row.split(",")}
 
     assert told == codes
 
 
-def test_every_command_that_the_readme_shows_exists() -> None:
-    """`gitprovider …` in the README names commands of the program."""
-    shown = re.findall(r"gitprovider (?:--\S+ (?:gitlab )?)*([a-z]+-?[a-z-]*)(?= (?:acme|failed|\S+\.json))", README)
+def test_every_command_that_is_shown_exists() -> None:
+    """`gitprovider …` on a page names commands of the program."""
+    shown = re.findall(r"gitprovider (?:--\S+ (?:gitlab )?)*([a-z]+-?[a-z-]*)(?= (?:acme|failed|\S+\.json))", TEXTS)
 
     assert shown
     assert set(shown) <= set(cli.commands)
 
 
-def test_every_path_that_the_readme_points_to_exists() -> None:
+@pytest.mark.parametrize("page", PAGES)
+def test_every_path_that_a_page_points_to_exists(page: str) -> None:
     """Links and paths lead somewhere."""
-    linked = re.findall(r"\]\(([^)#:]+)\)", README) + re.findall(r"`(tests/[\w/.]+)`", README)
+    text = PAGES[page]
+    linked = re.findall(r"\]\(([^)#:]+)(?:#[\w-]+)?\)", text)
+    named = re.findall(r"`((?:tests|examples)/[\w/.]+)`", text)
 
-    assert linked
-    assert [path for path in linked if not (ROOT / path).exists()] == []
+    assert [path for path in linked if not (ROOT / page).parent.joinpath(path).exists()] == []
+    assert [path for path in named if not (ROOT / path).exists()] == []
 
 
 def test_the_readme_is_short() -> None:
-    """Under 300 lines, so that somebody reads it."""
-    assert len(README.splitlines()) < 300
+    """At most 120 lines, so that somebody reads it."""
+    assert len(README.splitlines()) <= 120
 
 
 def test_every_make_target_that_the_readme_names_exists() -> None:
@@ -198,7 +251,7 @@ def test_every_make_target_that_the_readme_names_exists() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z-]+):.* ## .", makefile, re.MULTILINE))
     phony = re.search(r"^\.PHONY: (.+)$", makefile, re.MULTILINE)
-    texts = README + (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    texts = TEXTS + (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     named = set(re.findall(r"(?:`|^    )make ([a-z-]+)", texts, re.MULTILINE))
 
     assert phony

@@ -1,4 +1,4 @@
-"""The README's table of options, from the one table in code, and the index of decisions, from their files.
+"""The table of options in the documentation, from the one table in code, and the index of decisions, from their files.
 
 ``python -m tests.support.readme_table`` writes both anew.
 """
@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from gitprovider.options import OPTIONS, Host, support
+from gitprovider._core.options import OPTIONS, Host, support
 
-README = Path(__file__).parents[2] / "README.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs/explanation/hosts.md"
 BEGIN = "<!-- options: written by `python -m tests.support.readme_table` -->\n"
 END = "<!-- end of options -->\n"
 _COLUMNS: tuple[tuple[Host, str], ...] = (
@@ -46,7 +47,7 @@ def written(text: str) -> str:
     return text.partition(BEGIN)[2].partition(END)[0]
 
 
-DECISIONS = README.parent / "adr"
+DECISIONS = ROOT / "adr"
 _RULE = "|---|---|---|\n"
 
 
@@ -69,7 +70,7 @@ def written_index(text: str) -> str:
 
 
 if __name__ == "__main__":
-    text = README.read_text(encoding="utf-8")
-    README.write_text(text.replace(BEGIN + written(text) + END, BEGIN + render() + END), encoding="utf-8")
+    text = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(text.replace(BEGIN + written(text) + END, BEGIN + render() + END), encoding="utf-8")
     index = DECISIONS / "README.md"
     index.write_text(index.read_text(encoding="utf-8").partition(_RULE)[0] + _RULE + render_index(), encoding="utf-8")

@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from gitprovider import Verdict
+from gitprovider import Verdict, retry
 from gitprovider.aio import AsyncGitProvider
 from gitprovider.errors import (
     InvalidRequestError,
@@ -381,12 +381,14 @@ async def test_a_provider_of_the_contract_alone_is_told_so() -> None:
 
 async def test_a_cancelled_function_begins_no_further_mutation(tmp_path: Path) -> None:
     """A task that was cancelled during the look of an ensure_ writes all the same."""
-    looking, go_on = threading.Event(), threading.Event()
+    looking = threading.Event()
 
     class Slow(LocalProvider):
         def get_repo(self, repo: str) -> Any:
             looking.set()
-            go_on.wait(10)
+            cancelled = retry._cancel.get()
+            assert cancelled is not None
+            cancelled.wait(10)
             return super().get_repo(repo)
 
     with Slow(tmp_path) as local:
@@ -395,7 +397,6 @@ async def test_a_cancelled_function_begins_no_further_mutation(tmp_path: Path) -
             tasks.start_soon(provider.ensure_repo, "acme/x")
             await anyio.to_thread.run_sync(looking.wait)
             tasks.cancel_scope.cancel()
-            go_on.set()
 
         with LocalProvider(tmp_path) as other, pytest.raises(NotFoundError):
             other.get_repo("acme/x")

@@ -79,7 +79,7 @@ class FakeGitHub(State):
             "x-github-api-version-selected": "2022-11-28",
             "X-RateLimit-Limit": str(limit),
             "X-RateLimit-Remaining": str(max(0, limit - used)),
-            "X-RateLimit-Reset": str(int((self.window + self.rate_window).timestamp())),
+            "X-RateLimit-Reset": str(math.ceil((self.window + self.rate_window).timestamp())),
             "X-RateLimit-Used": str(min(used, limit)),
             "X-RateLimit-Resource": "core",
             "X-GitHub-Request-Id": f"{number:04X}:{secrets.token_hex(3).upper()}:{secrets.token_hex(4)}",

@@ -90,7 +90,7 @@ def support(option: str, host: Host) -> Support:
     row = OPTIONS.get(check_text("option", option))
     if row is None:
         raise InvalidRequestError(
-            f"option: {option!r} is not an option; see gitprovider.options.OPTIONS", argument="option"
+            f"option: {option!r} is not an option; the documentation has the table", argument="option"
         )
     return row[host] if host in row else row[_FAMILY[host]]
 
