@@ -93,6 +93,14 @@ def test_a_list_refuses_a_parameter_that_is_not_modelled(hand: Hand, path: str) 
     assert (refused.status, "milestone" in refused.message) == (501, True)
 
 
+def test_merge_requests_of_one_user_are_refused(hand: Hand) -> None:
+    """If it fails, a scope is dropped and the list has other people's merge requests."""
+    hand.given_repo()
+
+    scopes = ("all", "created_by_me")
+    assert [hand.repo("GET", "/merge_requests", query={"scope": one}).status for one in scopes] == [200, 501]
+
+
 def test_commits_are_listed_newest_first_and_by_what_is_asked(hand: Hand) -> None:
     """If it fails, a filter of the list of commits is dropped."""
     first = hand.given_repo()

@@ -131,9 +131,9 @@ def get_merge_request(call: Call, project: str, iid: str) -> Response:
 
 def list_merge_requests(call: Call, project: str) -> Response:
     """The merge requests of a project, by default the newest first."""
-    call.only(
-        "state", "source_branch", "target_branch", "order_by", "sort", "scope", "view", "search", "labels", "iids"
-    )
+    call.only("state", "source_branch", "target_branch", "order_by", "sort", "scope", "search", "labels", "iids")
+    if (scope := call.text("scope", "all")) != "all":
+        raise responses.unmodelled(f"the scope {scope} of merge requests")
     record = call.project(project)
     state = call.choice("state", ("opened", "closed", "locked", "merged", "all")) or "all"
     source, target = call.text("source_branch") or None, call.text("target_branch") or None
