@@ -474,7 +474,7 @@ def test_a_project_is_changed_and_deleted(hand: Hand) -> None:
 
     changed = hand.repo("PUT", "", {"merge_method": "ff", "squash_option": "never", "default_branch": "next"})
     wrong = hand.repo("PUT", "", {"squash_option": "sometimes"})
-    nothing = hand.repo("PUT", "", {"unknown": 1})
+    nothing = hand.repo("PUT", "", {})
     gone = hand.repo("DELETE", "")
 
     assert [changed.data[name] for name in ("merge_method", "squash_option", "default_branch")] == [
@@ -578,6 +578,9 @@ def test_no_request_makes_the_fake_fall_over(hand: Hand, junk: Any) -> None:
         path = re.sub(r"\{(\w+)\}", lambda match: parts[match[1]], template)
         if method != "DELETE":
             response = hand.send(method, path, junk_everywhere)
+            if response.status == 501:
+                left = {name: value for name, value in junk_everywhere.items() if name not in response.message}
+                response = hand.send(method, path, left)
             assert response.status < 500 or response.status == 501, (method, path)
             assert response.fact.startswith("gl-") or response.status == 501, (method, path)
     assert hand.send("POST", "//api/graphql", {"query": junk, "variables": junk}).status < 500

@@ -93,6 +93,25 @@ def test_a_list_refuses_a_parameter_that_is_not_modelled(hand: Hand, path: str) 
     assert (refused.status, "milestone" in refused.message) == (501, True)
 
 
+@pytest.mark.parametrize(
+    ("method", "rest", "body"),
+    [
+        ("PUT", "", {"description": "x", "topics": ["y"]}),
+        ("POST", "/merge_requests", {"title": "x", "source_branch": "a", "target_branch": "main", "milestone_id": 1}),
+    ],
+)
+def test_a_write_refuses_a_parameter_that_is_not_modelled(
+    hand: Hand, method: str, rest: str, body: dict[str, Any]
+) -> None:
+    """If it fails, a part of a write is dropped and the response says that all is well."""
+    hand.given_repo()
+
+    refused = hand.repo(method, rest, body)
+
+    assert (refused.status, refused.effect) == (501, False)
+    assert hand.repo("GET", "").data["description"] != "x"
+
+
 def test_merge_requests_of_one_user_are_refused(hand: Hand) -> None:
     """If it fails, a scope is dropped and the list has other people's merge requests."""
     hand.given_repo()

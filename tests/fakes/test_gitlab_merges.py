@@ -252,7 +252,7 @@ def test_a_merge_request_is_changed(hand: Hand) -> None:
     only = hand.repo("PUT", place, {"labels": "z", "description": "new\n/label ~y", "reviewer_ids": [46]}).data
     closed = hand.repo("PUT", place, {"state_event": "close"}).data["state"]
     opened = hand.repo("PUT", place, {"state_event": "reopen", "squash": True}).data
-    nothing = hand.repo("PUT", place, {"unknown": 1})
+    nothing = hand.repo("PUT", place, {})
 
     assert labels == ["b", "c"]
     assert (only["labels"], only["description"]) == (["z", "y"], "new")

@@ -78,10 +78,10 @@ class Call:
     # Parameters
 
     def only(self, *names: str) -> None:
-        """Refuse a list whose parameters are not all modelled. Their absence would show other items."""
+        """Refuse a request whose parameters are not all modelled: without them it would mean something else."""
         known = {*names, "page", "per_page"}
         if other := [name for name in self.params if name not in known]:
-            raise responses.unmodelled(f"the parameter {', '.join(sorted(other))} of this list")
+            raise responses.unmodelled(f"the parameter {', '.join(sorted(other))} of {self.request.path}")
 
     def require(self, *names: str) -> list[str]:
         """Required text parameters. They must not be empty."""

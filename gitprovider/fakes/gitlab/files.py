@@ -22,6 +22,7 @@ from gitprovider.local.git import opened
 
 def list_tree(call: Call, project: str) -> Response:
     """The entries of a directory at a ref. ``recursive`` includes all levels."""
+    call.only("path", "ref", "recursive")
     record = call.project(project)
     path = call.text("path").strip("/")
     with opened(record.git_dir, record.path) as repository:

@@ -85,6 +85,7 @@ def _shown_group(index: int, rule: GroupRule) -> dict[str, Any]:
 
 def list_rules(call: Call, project: str) -> Response:
     """The project's own rules, then the rules of its groups."""
+    call.only("search")
     record = _readable(call, project)
     shown = [_shown(call.state, rule) for rule in call.forge.rules(record.path)]
     shown += [_shown_group(i, rule) for i, rule in enumerate(access.group_rules(call.state, record.path))]

@@ -30,6 +30,8 @@ _STATUS = {
 }
 _SQUASH_NEEDED = "This project requires squashing commits when merge requests are accepted."
 
+_CHANGED = ("title", "description", "labels", "reviewer_ids", "squash", "remove_source_branch")
+
 
 # State
 
@@ -186,6 +188,7 @@ def _reviewers(call: Call, named: list[str]) -> list[str]:
 
 def create_merge_request(call: Call, project: str) -> Response:
     """Open a merge request. The quick actions in the description are executed and removed."""
+    call.only(*_CHANGED, "source_branch", "target_branch")
     record = call.writable(project)
     title, source, target = call.require("title", "source_branch", "target_branch")
     done = quick_actions.executed(title, call.text("description"))
@@ -245,6 +248,7 @@ def _check_branches(call: Call, record: RepoRecord, source: str, target: str) ->
 
 def update_merge_request(call: Call, project: str, iid: str) -> Response:
     """Change a merge request. The quick actions in a new description are executed."""
+    call.only(*_CHANGED, "state_event", "add_labels", "remove_labels")
     record = call.writable(project)
     pull = _found(call, record, iid)
     event = call.choice("state_event", ("close", "reopen"))

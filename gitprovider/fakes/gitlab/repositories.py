@@ -36,6 +36,7 @@ _CHOICES = {
 }
 
 _FLAGS = ("only_allow_merge_if_pipeline_succeeds", "remove_source_branch_after_merge")
+_CHANGED = (*_CHOICES, *_FLAGS, "default_branch", "description", "name", "visibility")
 
 
 # Server, users, namespaces
@@ -58,6 +59,7 @@ def get_user(call: Call) -> Response:
 
 def list_users(call: Call) -> Response:
     """Users by their exact name, ignoring case."""
+    call.only("username")
     wanted = call.text("username").lower()
     found = [
         bodies.user(call.site, name, number)
@@ -104,6 +106,7 @@ def get_project(call: Call, project: str) -> Response:
 
 def create_project(call: Call) -> Response:
     """Create a project in a namespace. The default is the user's own."""
+    call.only(*_CHANGED, "path", "namespace_id", "initialize_with_readme")
     name = call.text("name") or call.text("path")
     if not name:
         raise invalid("name, path are missing, at least one parameter must be provided", "gl-param-missing")
@@ -166,6 +169,7 @@ def _settings(call: Call) -> dict[str, Any]:
 
 def update_project(call: Call, project: str) -> Response:
     """Change a project's settings, default branch, name or path."""
+    call.only(*_CHANGED, "path")
     record = call.writable(project, MAINTAINERS)
     settings, branch, path = _settings(call), call.text("default_branch"), call.text("path")
     if call.text("name"):
@@ -237,6 +241,7 @@ def _shown_branch(call: Call, record: RepoRecord, name: str, sha: str) -> dict[s
 
 def list_branches(call: Call, project: str) -> Response:
     """One page of the branches, by name."""
+    call.only("search", "regex")
     record = call.project(project)
     wanted = _searched(call)
     found = [
