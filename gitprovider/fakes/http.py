@@ -102,6 +102,11 @@ def json_response(
     return Response(status=status, headers=given, body=body, effect=effect, fact=fact)
 
 
+def not_modelled(fake: str, request: Request) -> Response:
+    """501 for an endpoint that the host has and the fake server does not. No host says this, so it cites no fact."""
+    return json_response({"message": f"{fake} does not model {request.method} {request.path}"}, "", status=501)
+
+
 def link_header(url: str, query: Mapping[str, Any], pages: Mapping[str, object], **more: object) -> str:
     """Build a Link header. ``pages`` maps each relation to its page number; falsy numbers are left out."""
     return ", ".join(

@@ -433,3 +433,55 @@ def test_a_bad_token_is_told_otherwise_in_graphql(hand: Hand) -> None:
 
     assert (response.status, response.data) == (401, {"errors": [{"message": "Invalid token"}]})
     assert hand.send("POST", "//api/graphql", {"query": 1}).status == 422
+
+
+# one file at a time
+
+
+@pytest.mark.parametrize(
+    ("sent", "stored"),
+    [
+        ({"content": "grüße\n"}, ("grüße\n".encode(), "100644")),
+        ({"content": "AP8=", "encoding": "base64"}, (b"\x00\xff", "100644")),
+        ({"content": "", "execute_filemode": True}, (b"", "100755")),
+    ],
+)
+def test_a_file_is_created_read_updated_and_deleted(hand: Hand, sent: dict[str, Any], stored: Any) -> None:
+    """If it fails, a client of the files API writes other bytes, or reads other bytes than were written."""
+    hand.given_repo()
+    place, common = "/repository/files/dir%2Fa.txt", {"branch": "main", "commit_message": "m"}
+
+    made = hand.repo("POST", place, {**common, **sent})
+
+    assert (made.status, made.data) == (201, {"file_path": "dir/a.txt", "branch": "main"})
+    assert _files(hand)["dir/a.txt"] == stored
+    assert hand.repo("GET", place, query={"ref": "main"}).data["content"] == base64.b64encode(stored[0]).decode()
+    assert hand.repo("PUT", place, {**common, "content": "two"}).status == 200
+    assert hand.repo("GET", f"{place}/raw").data == "two"
+    assert hand.repo("DELETE", place, query=common).status == 204
+    assert hand.repo("HEAD", place, query={"ref": "main"}).status == 404
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "more", "status", "fact"),
+    [
+        ("POST", "README.md", {"content": "x"}, 400, "gl-commit-file-exists"),
+        ("PUT", "absent", {"content": "x"}, 400, "gl-commit-file-missing"),
+        ("DELETE", "absent", {}, 400, "gl-commit-file-missing"),
+        ("PUT", "README.md", {}, 400, "gl-param-missing"),
+        ("POST", "a", {"content": "x", "encoding": "utf-8"}, 400, "gl-param-invalid"),
+        ("POST", "a", {"content": "x", "branch": "other"}, 400, "gl-commit-no-branch"),
+        ("POST", "a", {"content": "x", "branch": "closed"}, 400, "gl-file-push-denied"),
+    ],
+)
+def test_a_file_that_may_not_be_written_leaves_the_branch_alone(
+    hand: Hand, method: str, path: str, more: dict[str, Any], status: int, fact: str
+) -> None:
+    """If it fails, the files API refuses in other words than GitLab, or writes what it refuses."""
+    head = hand.given_repo()
+    hand.repo("POST", "/protected_branches", {"name": "closed", "push_access_level": 0})
+
+    refused = hand.repo(method, f"/repository/files/{path}", {"branch": "main", "commit_message": "m", **more})
+
+    assert (refused.status, refused.fact, refused.effect) == (status, fact, False)
+    assert hand.forge.branches(REPO) == [("main", head)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -251,7 +252,7 @@ def test_a_merge_request_is_changed(hand: Hand) -> None:
     only = hand.repo("PUT", place, {"labels": "z", "description": "new\n/label ~y", "reviewer_ids": [46]}).data
     closed = hand.repo("PUT", place, {"state_event": "close"}).data["state"]
     opened = hand.repo("PUT", place, {"state_event": "reopen", "squash": True}).data
-    nothing = hand.repo("PUT", place, {"unknown": 1})
+    nothing = hand.repo("PUT", place, {})
 
     assert labels == ["b", "c"]
     assert (only["labels"], only["description"]) == (["z", "y"], "new")
@@ -609,3 +610,115 @@ def test_the_request_log_tells_what_took_effect(hand: Hand) -> None:
         ("PUT", 200, True),
         ("PUT", 405, False),
     ]
+
+
+# pipelines and approvals by others
+
+
+def test_a_status_turns_a_required_pipeline_green(hand: Hand) -> None:
+    """If it fails, a client's CI can never make a merge request mergeable, or a red pipeline is merged."""
+    iid = hand.given_merge_request()
+    hand.repo("PUT", "", {"only_allow_merge_if_pipeline_succeeds": True})
+    sha, seen = hand.forge.head(REPO, "feature"), [_read(hand, iid)["detailed_merge_status"]]
+
+    for state in ("pending", "running", "failed", "success"):
+        made = hand.repo("POST", f"/statuses/{sha}", {"state": state, "name": "ci", "target_url": "https://ci.example"})
+        assert (made.status, made.data["status"], made.data["ref"]) == (201, state, "feature")
+        seen.append(_read(hand, iid)["detailed_merge_status"])
+
+    assert seen == ["ci_must_pass", "ci_still_running", "ci_still_running", "ci_must_pass", "mergeable"]
+    assert _read(hand, iid)["head_pipeline"]["status"] == "success"
+    listed = hand.repo("GET", f"/repository/commits/{sha}/statuses")
+    assert [(one["name"], one["status"]) for one in listed.data] == [("ci", "success")]
+    assert len(hand.repo("GET", f"/repository/commits/{sha}/statuses", query={"all": "true"}).data) == 2
+    assert _merge(hand, iid).data["state"] == "merged"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "status"),
+    [
+        ("pending", "pending", 400),
+        ("running", "running", 400),
+        ("running", "pending", 400),
+        ("success", "pending", 201),
+    ],
+)
+def test_a_status_does_not_go_back(hand: Hand, before: str, after: str, status: int) -> None:
+    """If it fails, the refusal that every CI for GitLab has met is not met here."""
+    sha = hand.forge.head(REPO, "main")
+    hand.repo("POST", f"/statuses/{sha}", {"state": before})
+
+    assert hand.repo("POST", f"/statuses/{sha}", {"state": after}).status == status
+
+
+@pytest.mark.parametrize(
+    ("sha", "body", "status", "fact"),
+    [
+        ("f" * 40, {"state": "success"}, 404, "gl-commit-missing"),
+        ("main", {"state": "green"}, 400, "gl-param-invalid"),
+        ("main", {}, 400, "gl-param-missing"),
+        ("main", {"state": "success", "coverage": "much"}, 400, "gl-param-invalid"),
+    ],
+)
+def test_a_status_that_means_nothing_is_refused(
+    hand: Hand, sha: str, body: dict[str, Any], status: int, fact: str
+) -> None:
+    """If it fails, a misspelt state passes for another one."""
+    refused = hand.repo("POST", f"/statuses/{sha}", body)
+
+    assert (refused.status, refused.fact) == (status, fact)
+
+
+def test_another_user_approves_with_a_token_of_its_own(hand: Hand) -> None:
+    """If it fails, a required review can be given by nobody, or twice by one user."""
+    iid = hand.given_merge_request()
+    hand.forge.put_rule(REPO, "main", BranchProtection(required_approvals=2))
+    place, reviewer = f"/merge_requests/{iid}", {"PRIVATE-TOKEN": "glpat-reviewer"}
+
+    mine, again = (hand.repo("POST", f"{place}/approve") for _ in range(2))
+    stale = hand.repo("POST", f"{place}/approve", {"sha": "f" * 40}, headers=reviewer)
+    theirs = hand.repo("POST", f"{place}/approve", {"sha": hand.forge.head(REPO, "feature")}, headers=reviewer)
+
+    assert (mine.data["approved"], mine.data["approvals_left"]) == (False, 1)
+    assert (again.status, stale.status) == (401, 409)
+    assert (theirs.data["approved"], theirs.data["user_has_approved"]) == (True, True)
+    who = [one["user"]["username"] for one in hand.repo("GET", f"{place}/approvals").data["approved_by"]]
+    assert who == ["reviewer", "tanuki"]
+    assert _read(hand, iid)["author"]["username"] == "tanuki"
+    merged = hand.repo("PUT", f"{place}/merge", headers=reviewer)
+    assert (merged.data["state"], merged.data["merge_user"]["username"]) == ("merged", "reviewer")
+
+
+# edits
+
+
+def test_the_list_is_ordered_by_the_last_change(hand: Hand) -> None:
+    """If it fails, a client that looks for what changed misses it."""
+    times = iter(range(100))
+    hand.fake.now = lambda: datetime(2099, 1, 1, 0, 0, next(times) % 60, tzinfo=UTC)
+    first, second = hand.given_merge_request("a", labels="x"), hand.given_merge_request("b")
+    hand.repo("PUT", f"/merge_requests/{second}", {"title": "Second"})
+    hand.repo("PUT", f"/merge_requests/{first}", {"title": "First"})
+
+    def listed(**query: str) -> list[int]:
+        return [one["iid"] for one in hand.repo("GET", "/merge_requests", query=query).data]
+
+    assert listed(order_by="updated_at") == listed(order_by="title", sort="asc") == [first, second]
+    assert listed() == [second, first]
+    assert listed(labels="x") == listed(search="FIRST") == listed(**{"iids[]": str(first)}) == [first]
+
+
+def test_an_event_that_does_not_apply_changes_nothing(hand: Hand) -> None:
+    """If it fails, closing twice is an error, or reopening makes two merge requests of one branch."""
+    closed, merged = hand.given_merge_request("a"), hand.given_merge_request("b")
+    hand.repo("PUT", f"/merge_requests/{merged}/merge")
+    place, body = f"/merge_requests/{closed}", {"source_branch": "a", "target_branch": "main", "title": "Again"}
+
+    twice = [hand.repo("PUT", place, {"state_event": "close"}).data["state"] for _ in range(2)]
+    kept = [hand.repo("PUT", f"/merge_requests/{merged}", {"state_event": one}) for one in ("close", "reopen")]
+    hand.repo("POST", "/merge_requests", body)
+    second = hand.repo("PUT", place, {"state_event": "reopen"})
+
+    assert twice == ["closed", "closed"]
+    assert [(one.status, one.data["state"]) for one in kept] == [(200, "merged"), (200, "merged")]
+    assert (second.status, second.fact, _read(hand, closed)["closed_by"]["username"]) == (409, "gl-mr-exists", "tanuki")

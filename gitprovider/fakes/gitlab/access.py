@@ -69,9 +69,11 @@ def is_special(one: Mapping[str, Any]) -> bool:
 
 def _admits(state: State, entries: Sequence[Mapping[str, Any]]) -> bool:
     """Whether the entries admit the token's user. It has no deploy key and is in no such group."""
+    if not state.acting:
+        return False
     for one in entries:
         if is_special(one):
-            if one["user_id"] == state.users[state.username]:
+            if one["user_id"] == state.users.get(state.acting):
                 return True
         elif one["access_level"] != NO_ONE and state.role >= one["access_level"]:
             return True
@@ -109,7 +111,10 @@ class Guard:
     def may(self, place: Literal["push", "merge"], branch: str) -> bool:
         """Whether the token's user may push or merge: one matching rule that admits it suffices."""
         found = [entries[place] for pattern, entries in self._rules if matches(pattern, branch)]
-        return any(_admits(self._state, entries) for entries in found) if found else self._state.role >= DEVELOPERS
+        return any(_admits(self._state, entries) for entries in found) if found else self._is_developer()
+
+    def _is_developer(self) -> bool:
+        return bool(self._state.acting) and self._state.role >= DEVELOPERS
 
     def may_update(self, branch: str) -> bool:
         """Whether the token's user may merge a merge request into the branch, as it may if it may push."""

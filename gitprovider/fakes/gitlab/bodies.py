@@ -17,6 +17,7 @@ SETTINGS: Mapping[str, Any] = {
     "merge_method": "merge",
     "squash_option": "default_off",
     "remove_source_branch_after_merge": True,
+    "only_allow_merge_if_pipeline_succeeds": False,
 }
 
 # Keys of a project that nothing here reads.
@@ -39,7 +40,6 @@ _FEATURES: Mapping[str, Any] = {
     "printing_merge_request_link_enabled": True,
     "autoclose_referenced_issues": True,
     "resolve_outdated_diff_discussions": False,
-    "only_allow_merge_if_pipeline_succeeds": False,
     "only_allow_merge_if_all_discussions_are_resolved": False,
     "allow_merge_on_skipped_pipeline": None,
     "suggestion_commit_message": None,
@@ -194,7 +194,9 @@ def commit(site: str, record: RepoRecord, found: pygit2.Commit) -> dict[str, Any
     }
 
 
-def commit_detail(site: str, record: RepoRecord, found: pygit2.Commit) -> dict[str, Any]:
+def commit_detail(
+    site: str, record: RepoRecord, found: pygit2.Commit, pipeline: Mapping[str, Any] | None
+) -> dict[str, Any]:
     """``GET /projects/:id/repository/commits/:sha``, and the response of the commits API."""
     tree = found.tree
     diff = found.parents[0].tree.diff_to_tree(tree) if found.parents else tree.diff_to_tree(swap=True)
@@ -205,9 +207,9 @@ def commit_detail(site: str, record: RepoRecord, found: pygit2.Commit) -> dict[s
             "deletions": diff.stats.deletions,
             "total": diff.stats.insertions + diff.stats.deletions,
         },
-        "status": None,
+        "status": pipeline["status"] if pipeline is not None else None,
         "project_id": record.id,
-        "last_pipeline": None,
+        "last_pipeline": pipeline,
     }
 
 
@@ -238,12 +240,16 @@ def merge_request(
     state: str,
     status: str,
     author: Mapping[str, Any],
+    ended_by: Mapping[str, Any],
     reviewers: list[dict[str, Any]],
     squash_on_merge: bool,
+    pipeline: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """``GET /projects/:id/merge_requests/:iid``. ``status`` is the detailed status."""
     merged = state == "merged"
     kept = pull.settings
+    created = moment(pull.created_at)
+    ended = kept.get("ended_at", created)
     waiting = status in ("checking", "preparing", "unchecked")
     conflict = status in ("conflict", "need_rebase")
     return {
@@ -253,13 +259,13 @@ def merge_request(
         "title": title,
         "description": pull.description,
         "state": state,
-        "created_at": moment(pull.created_at),
-        "updated_at": moment(pull.created_at),
-        "merged_by": author if merged else None,
-        "merge_user": author if merged else None,
-        "merged_at": moment(pull.created_at) if merged else None,
-        "closed_by": author if state == "closed" else None,
-        "closed_at": moment(pull.created_at) if state == "closed" else None,
+        "created_at": created,
+        "updated_at": kept.get("updated_at", created),
+        "merged_by": ended_by if merged else None,
+        "merge_user": ended_by if merged else None,
+        "merged_at": ended if merged else None,
+        "closed_by": ended_by if state == "closed" else None,
+        "closed_at": ended if state == "closed" else None,
         "target_branch": pull.target_branch,
         "source_branch": pull.source_branch,
         "user_notes_count": 0,
@@ -287,7 +293,7 @@ def merge_request(
         "discussion_locked": None,
         "should_remove_source_branch": kept.get("should_remove_source_branch"),
         "force_remove_source_branch": kept.get("force_remove_source_branch"),
-        "prepared_at": moment(pull.created_at),
+        "prepared_at": created,
         "reference": f"!{pull.number}",
         "references": {
             "short": f"!{pull.number}",
@@ -311,8 +317,8 @@ def merge_request(
         "latest_build_started_at": None,
         "latest_build_finished_at": None,
         "first_deployed_to_production_at": None,
-        "pipeline": None,
-        "head_pipeline": None,
+        "pipeline": pipeline,
+        "head_pipeline": pipeline,
         "diff_refs": {"base_sha": pull.base_sha, "head_sha": pull.head_sha, "start_sha": pull.base_sha},
         "merge_error": kept.get("merge_error"),
         "user": {"can_merge": True},

@@ -13,6 +13,7 @@ from gitprovider.fakes.gitlab.state import DEVELOPERS, State
 from gitprovider.fakes.http import Request, Response
 from gitprovider.local.database import RepoRecord
 from gitprovider.local.forge import Forge
+from gitprovider.models import Visibility
 
 _T = TypeVar("_T")
 
@@ -76,6 +77,12 @@ class Call:
 
     # Parameters
 
+    def only(self, *names: str) -> None:
+        """Refuse a request whose parameters are not all modelled: without them it would mean something else."""
+        known = {*names, "page", "per_page"}
+        if other := [name for name in self.params if name not in known]:
+            raise responses.unmodelled(f"the parameter {', '.join(sorted(other))} of {self.request.path}")
+
     def require(self, *names: str) -> list[str]:
         """Required text parameters. They must not be empty."""
         absent = [f"{name} is missing" for name in names if self.params.get(name) is None]
@@ -113,9 +120,14 @@ class Call:
             record = self.forge.repo_by_id(int(key)) if key.isdecimal() else self._by_path(key)
         except NotFoundError:
             raise responses.missing("Project", "gl-project-missing") from None
-        if record.path in self.state.hidden:
+        if not self.sees(record):
             raise responses.missing("Project", "gl-project-missing")
         return record
+
+    def sees(self, record: RepoRecord) -> bool:
+        """Whether the request may see a project: without a token only a public one."""
+        is_open = bool(self.state.acting) or record.visibility is Visibility.PUBLIC
+        return is_open and record.path not in self.state.hidden
 
     def _by_path(self, path: str) -> RepoRecord:
         try:
@@ -145,9 +157,15 @@ class Call:
     # Pages
 
     def page(
-        self, items: Sequence[_T], fact: str, *, show: Callable[[_T], Any] = lambda item: item, **keys: Any
+        self,
+        items: Sequence[_T],
+        fact: str,
+        *,
+        show: Callable[[_T], Any] = lambda item: item,
+        totals: bool = True,
+        **keys: Any,
     ) -> Response:
-        """One page of ``items``. ``keys`` are more parameters of its links."""
+        """One page of ``items``. ``keys`` are more parameters of its links. Some lists never have totals."""
         return responses.page(
             items,
             fact,
@@ -155,5 +173,5 @@ class Call:
             url=f"{self.site}{self.request.path.removeprefix(self.state.prefix)}",
             params=self.params,
             keys=keys,
-            totals=self.state.totals,
+            totals=totals and self.state.totals,
         )

@@ -1,21 +1,22 @@
-"""Endpoints for commits, trees and files: https://docs.gitlab.com/api/commits/ ."""
+"""Endpoints for commits: https://docs.gitlab.com/api/commits/ ."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pygit2
+from pygit2.enums import SortMode
 
 from gitprovider.errors import AlreadyExistsError, ConflictError
-from gitprovider.fakes.gitlab import bodies, responses
+from gitprovider.fakes.gitlab import bodies, responses, statuses
 from gitprovider.fakes.gitlab.access import Guard, branch_made
 from gitprovider.fakes.gitlab.call import Call
-from gitprovider.fakes.gitlab.objects import last_commit, resolve
+from gitprovider.fakes.gitlab.objects import TAGS, changes, last_commit, resolve, tag_names
 from gitprovider.fakes.gitlab.responses import Refusal, invalid, reply
 from gitprovider.fakes.http import Response
 from gitprovider.local.database import RepoRecord
@@ -40,20 +41,71 @@ def get_commit(call: Call, project: str, sha: str) -> Response:
         found = resolve(repository, record, sha)
         if found is None:
             raise responses.missing("Commit", "gl-commit-missing")
-        return reply(bodies.commit_detail(call.site, record, found), "gl-commit")
+        return reply(_detail(call, record, found), "gl-commit")
+
+
+def _detail(call: Call, record: RepoRecord, found: pygit2.Commit) -> dict[str, Any]:
+    return bodies.commit_detail(call.site, record, found, statuses.pipeline(call.site, record, str(found.id)))
+
+
+def list_commits(call: Call, project: str) -> Response:
+    """The commits of a ref, newest first, that are not older or newer than asked for and change the path."""
+    record = call.project(project)
+    call.only("ref_name", "since", "until", "path", "author", "first_parent", "with_stats")
+    since, until = _moment(call, "since"), _moment(call, "until")
+    path, author = call.text("path").strip("/"), call.text("author").lower()
+    with opened(record.git_dir, record.path) as repository:
+        head = resolve(repository, record, call.text("ref_name") or record.default_branch)
+        if head is None:
+            raise responses.unmodelled("the list of commits of a ref that does not exist")
+        walk = repository.git.walk(head.id, SortMode.TOPOLOGICAL | SortMode.TIME)
+        if call.flag("first_parent"):
+            walk.simplify_first_parent()
+        found = [
+            commit
+            for commit in walk
+            if (since is None or commit.commit_time >= since)
+            and (until is None or commit.commit_time <= until)
+            and author in f"{commit.author.name} <{commit.author.email}>".lower()
+            and (not path or changes(repository, commit, path))
+        ]
+        show = _detail if call.flag("with_stats") else lambda call, record, one: bodies.commit(call.site, record, one)
+        names = ("ref_name", "since", "until", "path", "author", "first_parent", "with_stats")
+        keys = {name: call.params[name] for name in names if name in call.params}
+        return call.page(
+            found, "gl-commits", show=lambda one: show(call, record, one), totals=False, id=record.id, **keys
+        )
+
+
+def _moment(call: Call, name: str) -> float | None:
+    text = call.text(name)
+    if not text:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise invalid(f"{name} is invalid") from None
+    return (at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp()
 
 
 def list_refs(call: Call, project: str, sha: str) -> Response:
-    """The branches that contain a commit. The forge has no tags."""
+    """The branches and tags that contain a commit."""
     record = call.project(project)
     kind = call.choice("type", ("branch", "tag", "all")) or "all"
     with opened(record.git_dir, record.path) as repository:
         found = resolve(repository, record, sha)
         if found is None:
             raise responses.missing("Commit", "gl-commit-missing")
-        branches = repository.branches() if kind != "tag" else []
-        names = [name for name, head in branches if repository.contains(str(found.id), head)]
-    return call.page([{"type": "branch", "name": name} for name in names], "gl-commit-refs", id=record.id, type=kind)
+        refs = [("branch", name, head) for name, head in repository.branches()]
+        for name in tag_names(repository):
+            if (commit := resolve(repository, record, TAGS + name)) is not None:
+                refs.append(("tag", name, str(commit.id)))
+        shown = [
+            {"type": one, "name": name}
+            for one, name, head in refs
+            if kind in ("all", one) and repository.contains(str(found.id), head)
+        ]
+    return call.page(shown, "gl-commit-refs", id=record.id, type=kind)
 
 
 def compare(call: Call, project: str) -> Response:
@@ -125,6 +177,14 @@ def create_commit(call: Call, project: str) -> Response:
     actions = _actions(call)
     if not Guard(call.state, record.path).may("push", branch):
         raise responses.forbidden("gl-push-denied", "You are not allowed to push into this branch")
+    sha = committed(call, record, branch, message, actions)
+    with opened(record.git_dir, record.path) as repository:
+        body = _detail(call, record, repository.commit(sha))
+    return reply(body, "gl-commit-created", status=201, effect=True)
+
+
+def committed(call: Call, record: RepoRecord, branch: str, message: str, actions: Sequence[Mapping[str, Any]]) -> str:
+    """Commit the actions on the branch, which the user may push to. Returns the sha."""
     _check_push_rules(call, message)
     base, old = _start(call, record, branch)
     if base is None:
@@ -145,9 +205,7 @@ def create_commit(call: Call, project: str) -> Response:
         committer=call.state.identity,
     )
     _publish(call, record, branch, sha, old)
-    with opened(record.git_dir, record.path) as repository:
-        body = bodies.commit_detail(call.site, record, repository.commit(sha))
-    return reply(body, "gl-commit-created", status=201, effect=True)
+    return sha
 
 
 def _actions(call: Call) -> list[Mapping[str, Any]]:
@@ -166,7 +224,7 @@ def _actions(call: Call) -> list[Mapping[str, Any]]:
     return actions
 
 
-def _check_first(actions: list[Mapping[str, Any]]) -> None:
+def _check_first(actions: Sequence[Mapping[str, Any]]) -> None:
     for action in actions:
         if action["action"] != "create":
             raise Refusal(400, f"No files to {action['action']}.", "gl-commit-empty-project")
@@ -281,84 +339,3 @@ def _publish(call: Call, record: RepoRecord, branch: str, sha: str, old: str | N
         return
     force = bool(call.flag("force"))
     call.forge.move_branch(record.path, branch, sha, expected=old, force=force, bypass=True)
-
-
-# Trees and files
-
-
-def list_tree(call: Call, project: str) -> Response:
-    """The entries of a directory at a ref. ``recursive`` includes all levels."""
-    record = call.project(project)
-    path = call.text("path").strip("/")
-    with opened(record.git_dir, record.path) as repository:
-        found = resolve(repository, record, call.text("ref", "HEAD"))
-        top: Any = found.tree if found is not None else None
-        if top is not None and path:
-            entry = repository.entry(top, path)
-            top = repository.find(entry.sha) if entry is not None else None
-        if not isinstance(top, pygit2.Tree):
-            raise responses.missing("Tree", "gl-tree-missing")
-        rows = _rows(top, f"{path}/" if path else "", recursive=bool(call.flag("recursive")))
-    keys = {name: call.params[name] for name in ("path", "ref", "recursive") if name in call.params}
-    return call.page(rows, "gl-tree", id=record.id, **keys)
-
-
-def _rows(tree: pygit2.Tree, prefix: str, *, recursive: bool) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    for entry in tree:
-        path = f"{prefix}{entry.name}"
-        mode = f"{int(entry.filemode):06o}"
-        kind = {"040000": "tree", "160000": "commit"}.get(mode, "blob")
-        rows.append({"id": str(entry.id), "name": entry.name, "type": kind, "path": path, "mode": mode})
-        if recursive and isinstance(entry, pygit2.Tree):
-            rows += _rows(entry, f"{path}/", recursive=True)
-    return rows
-
-
-def _file(call: Call, project: str, path: str) -> tuple[dict[str, Any], bytes]:
-    record = call.project(project)
-    [ref] = call.require("ref")
-    with opened(record.git_dir, record.path) as repository:
-        head = resolve(repository, record, ref)
-        if head is None:
-            raise responses.missing("Commit", "gl-file-commit-missing")
-        entry = repository.entry(head.tree, path)
-        blob = repository.find(entry.sha) if entry is not None else None
-        if entry is None or not isinstance(blob, pygit2.Blob):
-            raise responses.missing("File", "gl-file-missing")
-        last = last_commit(repository, head, path) or head
-        facts = {
-            "file_name": path.rpartition("/")[2],
-            "file_path": path,
-            "size": blob.size,
-            "encoding": "base64",
-            "content_sha256": hashlib.sha256(blob.data).hexdigest(),
-            "ref": ref,
-            "blob_id": str(blob.id),
-            "commit_id": str(head.id),
-            "last_commit_id": str(last.id),
-            "execute_filemode": entry.mode == "100755",
-        }
-        return facts, blob.data
-
-
-def get_file(call: Call, project: str, path: str) -> Response:
-    """A file with its content."""
-    facts, data = _file(call, project, path)
-    return reply({**facts, "content": base64.b64encode(data).decode()}, "gl-file")
-
-
-def head_file(call: Call, project: str, path: str) -> Response:
-    """A file's attributes as headers."""
-    facts, _ = _file(call, project, path)
-    named = {f"X-Gitlab-{name.replace('_', '-').title()}": str(value) for name, value in facts.items()}
-    named["X-Gitlab-Execute-Filemode"] = str(facts["execute_filemode"]).lower()
-    return reply(None, "gl-file-head", headers=named)
-
-
-def get_raw_file(call: Call, project: str, path: str) -> Response:
-    """A file's bytes. The default ref is the default branch."""
-    call.params = {"ref": "HEAD", **call.params}
-    facts, data = _file(call, project, path)
-    headers = {"Content-Type": "text/plain", "X-Gitlab-Blob-Id": facts["blob_id"]}
-    return Response(status=200, headers=headers, body=data, fact="gl-file-raw")

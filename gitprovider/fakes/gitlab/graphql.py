@@ -232,7 +232,7 @@ def _query(call: Call) -> _Type:
         return None if record.path in call.state.hidden else _project(record)
 
     def current_user(arguments: Mapping[str, Any]) -> _Type:
-        return _Type("CurrentUser", {"username": lambda _: call.state.username})
+        return _Type("CurrentUser", {"username": lambda _: call.state.acting})
 
     return _Type("Query", {"project": project, "currentUser": current_user})
 

@@ -12,7 +12,7 @@ from gitprovider.fakes.gitlab.call import Call, chosen, truth
 from gitprovider.fakes.gitlab.responses import Refusal, reply
 from gitprovider.fakes.gitlab.state import ADMINISTRATORS, DEVELOPERS, MAINTAINERS, NO_ONE, GroupRule, State
 from gitprovider.fakes.http import Response
-from gitprovider.local.database import Rule
+from gitprovider.local.database import RepoRecord, Rule
 from gitprovider.models import BranchProtection
 
 _LEVELS = {
@@ -85,7 +85,8 @@ def _shown_group(index: int, rule: GroupRule) -> dict[str, Any]:
 
 def list_rules(call: Call, project: str) -> Response:
     """The project's own rules, then the rules of its groups."""
-    record = call.project(project)
+    call.only("search")
+    record = _readable(call, project)
     shown = [_shown(call.state, rule) for rule in call.forge.rules(record.path)]
     shown += [_shown_group(i, rule) for i, rule in enumerate(access.group_rules(call.state, record.path))]
     wanted = call.text("search")
@@ -94,7 +95,15 @@ def list_rules(call: Call, project: str) -> Response:
 
 def get_rule(call: Call, project: str, name: str) -> Response:
     """One of the project's own rules, by its exact name."""
-    return reply(_shown(call.state, _found(call, call.project(project).path, name)), "gl-rule")
+    return reply(_shown(call.state, _found(call, _readable(call, project).path, name)), "gl-rule")
+
+
+def _readable(call: Call, project: str) -> RepoRecord:
+    """The project, if its rules may be read: only with a token, even if the project is public."""
+    record = call.project(project)
+    if not call.state.acting:
+        raise responses.forbidden("gl-forbidden")
+    return record
 
 
 def _found(call: Call, path: str, name: str) -> Rule:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -13,10 +12,11 @@ from gitprovider.errors import (
     NotMergeableError,
     NotMergeableReason,
 )
-from gitprovider.fakes.gitlab import bodies, quick_actions, responses
+from gitprovider.fakes.gitlab import bodies, quick_actions, responses, statuses
 from gitprovider.fakes.gitlab.access import Guard
 from gitprovider.fakes.gitlab.call import Call
 from gitprovider.fakes.gitlab.responses import Refusal, invalid, reply
+from gitprovider.fakes.gitlab.state import DEVELOPERS
 from gitprovider.fakes.http import Response
 from gitprovider.local.database import PullRecord, RepoRecord
 from gitprovider.models import MergeMethod, PullRequestState
@@ -29,6 +29,8 @@ _STATUS = {
     NotMergeableReason.CHECKS: "ci_must_pass",
 }
 _SQUASH_NEEDED = "This project requires squashing commits when merge requests are accepted."
+
+_CHANGED = ("title", "description", "labels", "reviewer_ids", "squash", "remove_source_branch")
 
 
 # State
@@ -70,7 +72,17 @@ def _status(call: Call, record: RepoRecord, pull: PullRecord) -> str:
     diverged = _is_linear(record) and not forge.contains(record.path, pull.base_sha, pull.source_branch)
     if diverged and reason in (None, NotMergeableReason.METHOD, NotMergeableReason.CHECKS):
         return "need_rebase"
-    return "mergeable" if reason is None else _STATUS[reason]
+    return _pipeline_status(call, record, pull) if reason is None else _STATUS[reason]
+
+
+def _pipeline_status(call: Call, record: RepoRecord, pull: PullRecord) -> str:
+    if not bodies.setting(record, "only_allow_merge_if_pipeline_succeeds"):
+        return "mergeable"
+    pipeline = statuses.pipeline(call.site, record, pull.head_sha)
+    state = pipeline["status"] if pipeline is not None else ""
+    return {"success": "mergeable", "pending": "ci_still_running", "running": "ci_still_running"}.get(
+        state, "ci_must_pass"
+    )
 
 
 def _shown(
@@ -78,6 +90,10 @@ def _shown(
 ) -> dict[str, Any]:
     prefix = pull.settings.get("draft_prefix", "Draft: ") if pull.draft else ""
     fake = call.state
+
+    def user(name: str) -> dict[str, Any]:
+        return bodies.user(call.site, name, fake.user_id(name))
+
     body = bodies.merge_request(
         call.site,
         record,
@@ -86,9 +102,11 @@ def _shown(
         draft=pull.draft,
         state=state or _STATES[pull.state],
         status=status,
-        author=bodies.user(call.site, fake.username, fake.users[fake.username]),
-        reviewers=[bodies.user(call.site, name, fake.user_id(name)) for name in pull.reviewers],
+        author=user(pull.settings.get("author", fake.username)),
+        ended_by=user(pull.settings.get("ended_by", fake.username)),
+        reviewers=[user(name) for name in pull.reviewers],
         squash_on_merge=_squashes(record, pull),
+        pipeline=statuses.pipeline(call.site, record, pull.head_sha),
     )
     if fake.old:
         del body["detailed_merge_status"]
@@ -114,19 +132,33 @@ def get_merge_request(call: Call, project: str, iid: str) -> Response:
 
 
 def list_merge_requests(call: Call, project: str) -> Response:
-    """The merge requests of a project by creation time, newest first by default."""
+    """The merge requests of a project, by default the newest first."""
+    call.only("state", "source_branch", "target_branch", "order_by", "sort", "scope", "search", "labels", "iids")
+    if (scope := call.text("scope", "all")) != "all":
+        raise responses.unmodelled(f"the scope {scope} of merge requests")
     record = call.project(project)
     state = call.choice("state", ("opened", "closed", "locked", "merged", "all")) or "all"
     source, target = call.text("source_branch") or None, call.text("target_branch") or None
-    call.choice("order_by", ("created_at",))
+    order = call.choice("order_by", ("created_at", "updated_at", "title")) or "created_at"
     rising = call.choice("sort", ("asc", "desc")) == "asc"
+    wanted = set(call.strings("labels") or ())
+    iids, search = call.strings("iids"), call.text("search").lower()
     found = [
         pull
         for pull in call.forge.pull_requests(record.path, source_branch=source, target_branch=target)
         if state in ("all", _STATES[pull.state])
+        and wanted <= set(pull.labels)
+        and (iids is None or str(pull.number) in iids)
+        and (search in pull.title.lower() or search in pull.description.lower())
     ]
+
+    def key(pull: PullRecord) -> tuple[str, int]:
+        created = bodies.moment(pull.created_at)
+        updated = str(pull.settings.get("updated_at", created))
+        return {"created_at": created, "updated_at": updated, "title": pull.title.lower()}[order], pull.number
+
     return call.page(
-        found[::-1] if rising else found,
+        sorted(found, key=key, reverse=not rising),
         "gl-mrs",
         show=lambda pull: _shown(call, record, pull, _status(call, record, pull)),
         id=record.id,
@@ -156,6 +188,7 @@ def _reviewers(call: Call, named: list[str]) -> list[str]:
 
 def create_merge_request(call: Call, project: str) -> Response:
     """Open a merge request. The quick actions in the description are executed and removed."""
+    call.only(*_CHANGED, "source_branch", "target_branch")
     record = call.writable(project)
     title, source, target = call.require("title", "source_branch", "target_branch")
     done = quick_actions.executed(title, call.text("description"))
@@ -173,17 +206,21 @@ def create_merge_request(call: Call, project: str) -> Response:
             labels=tuple(dict.fromkeys([*(call.strings("labels") or []), *done.labels])),
             reviewers=tuple(_reviewers(call, done.reviewers)),
             allow_empty=True,
-            settings={"draft_prefix": titled["prefix"], **_chosen(call, record)},
+            settings={"draft_prefix": titled["prefix"], "author": call.state.acting, **_chosen(call, record)},
         )
     except AlreadyExistsError as error:
-        text = f"Another open merge request already exists for this source branch: !{error.existing.number}"
-        raise Refusal(409, [text], "gl-mr-exists") from None
+        raise _second(error) from None
     if done.closed:
-        pull = call.forge.update_pull_request(record.path, pull.number, state=PullRequestState.CLOSED)
+        pull = _updated(call, record, pull, state=PullRequestState.CLOSED)
     body = _shown(call, record, pull, "not_open" if done.closed else "checking")
     if call.state.late_sha:
         body |= {"sha": None, "diff_refs": {"base_sha": None, "head_sha": None, "start_sha": None}}
     return reply(body, "gl-mr-created", status=201, effect=True)
+
+
+def _second(error: AlreadyExistsError) -> Refusal:
+    text = f"Another open merge request already exists for this source branch: !{error.existing.number}"
+    return Refusal(409, [text], "gl-mr-exists")
 
 
 def _chosen(call: Call, record: RepoRecord) -> dict[str, bool]:
@@ -211,6 +248,7 @@ def _check_branches(call: Call, record: RepoRecord, source: str, target: str) ->
 
 def update_merge_request(call: Call, project: str, iid: str) -> Response:
     """Change a merge request. The quick actions in a new description are executed."""
+    call.only(*_CHANGED, "state_event", "add_labels", "remove_labels")
     record = call.writable(project)
     pull = _found(call, record, iid)
     event = call.choice("state_event", ("close", "reopen"))
@@ -218,9 +256,28 @@ def update_merge_request(call: Call, project: str, iid: str) -> Response:
     if not changed and event is None:
         names = "title, description, labels, add_labels, remove_labels, reviewer_ids, squash, state_event"
         raise invalid(f"{names} are missing, at least one parameter must be provided", "gl-param-missing")
-    state = {"close": PullRequestState.CLOSED, "reopen": PullRequestState.OPEN, None: None}[event]
-    pull = call.forge.update_pull_request(record.path, pull.number, state=state, **changed)
+    # An event that does not apply to the present state changes nothing, and is no error.
+    state = None
+    if event == "close" and pull.state is PullRequestState.OPEN:
+        state = PullRequestState.CLOSED
+    elif event == "reopen" and pull.state is PullRequestState.CLOSED:
+        state = PullRequestState.OPEN
+    try:
+        pull = _updated(call, record, pull, state=state, **changed)
+    except AlreadyExistsError as error:
+        raise _second(error) from None
     return reply(_shown(call, record, pull, _status(call, record, pull)), "gl-mr-updated", effect=True)
+
+
+def _updated(
+    call: Call, record: RepoRecord, pull: PullRecord, *, state: PullRequestState | None = None, **changed: Any
+) -> PullRecord:
+    """Store changes, and when they happened. The user who closes it is noted too."""
+    now = bodies.moment(call.state.now())
+    settings = {**changed.pop("settings", {}), "updated_at": now}
+    if state is PullRequestState.CLOSED:
+        settings |= {"ended_at": now, "ended_by": call.state.acting}
+    return call.forge.update_pull_request(record.path, pull.number, state=state, settings=settings, **changed)
 
 
 def _changes(call: Call, pull: PullRecord) -> dict[str, Any]:
@@ -256,14 +313,11 @@ def merge(call: Call, project: str, iid: str) -> Response:
     """Merge, with GitLab's order of checks: 400, 401, 409, the squash flag, 405, 422."""
     record = call.project(project)
     pull = _found(call, record, iid)
-    sha = call.text("sha")
-    if call.state.requires_sha and not sha:
+    if call.state.requires_sha and not call.text("sha"):
         raise Refusal(400, "SHA must be provided when merging", "gl-merge-sha-needed")
     if record.archived or not Guard(call.state, record.path).may_update(pull.target_branch):
         raise Refusal(401, "401 Unauthorized", "gl-merge-unauthorized")
-    if sha and sha != pull.head_sha:
-        text = f"SHA does not match HEAD of source branch: {pull.head_sha}"
-        raise Refusal(409, text, "gl-merge-sha")
+    _check_sha(call, pull)
     flagged = bool(call.flag("squash")) and not pull.settings.get("squash")
     if flagged:
         pull = _keep(call, record, pull, squash=True)
@@ -280,7 +334,7 @@ def merge(call: Call, project: str, iid: str) -> Response:
 
 
 def _keep(call: Call, record: RepoRecord, pull: PullRecord, **settings: Any) -> PullRecord:
-    return call.forge.update_pull_request(record.path, pull.number, settings={**pull.settings, **settings})
+    return _updated(call, record, pull, settings=settings)
 
 
 def _merged(call: Call, record: RepoRecord, pull: PullRecord) -> Response:
@@ -294,7 +348,8 @@ def _merged(call: Call, record: RepoRecord, pull: PullRecord) -> Response:
     except (NotMergeableError, NotFoundError):
         raise Refusal(422, "Branch cannot be merged", "gl-merge-failed") from None
     remove = call.flag("should_remove_source_branch")
-    done["should_remove_source_branch"] = remove
+    done |= {"should_remove_source_branch": remove, "ended_by": call.state.acting}
+    done["ended_at"] = bodies.moment(call.state.now())
     pull = _keep(call, record, call.forge.pull_request(record.path, pull.number), merge_error=None, **done)
     if pull.settings.get("force_remove_source_branch") if remove is None else remove:
         _remove_source(call, record, pull)
@@ -353,16 +408,47 @@ def _remove_source(call: Call, record: RepoRecord, pull: PullRecord) -> None:
         call.forge.delete_branch(record.path, branch, expected=pull.head_sha, bypass=True)
 
 
+def _check_sha(call: Call, pull: PullRecord) -> None:
+    sha = call.text("sha")
+    if sha and sha != pull.head_sha:
+        text = f"SHA does not match HEAD of source branch: {pull.head_sha}"
+        raise Refusal(409, text, "gl-merge-sha")
+
+
+# Approvals: https://docs.gitlab.com/api/merge_request_approvals/
+
+
 def approve(call: Call, project: str, iid: str) -> Response:
-    """Approve a merge request as the token's user."""
+    """Approve a merge request as the token's user, once."""
     record = call.writable(project)
     pull = _found(call, record, iid)
-    call.forge.approve(record.path, pull.number, call.state.username)
-    approved: Mapping[str, Any] = {
-        "id": record.id * 100_000 + pull.number,
-        "iid": pull.number,
-        "project_id": record.id,
-        "approved": True,
-        "approved_by": [{"user": bodies.user(call.site, call.state.username, call.state.users[call.state.username])}],
+    _check_sha(call, pull)
+    if call.state.acting in pull.approvals:
+        raise Refusal(401, "401 Unauthorized", "gl-mr-approved-already")
+    call.forge.approve(record.path, pull.number, call.state.acting)
+    pull = _updated(call, record, pull)
+    return reply(_approvals(call, record, pull), "gl-mr-approved", status=201, effect=True)
+
+
+def get_approvals(call: Call, project: str, iid: str) -> Response:
+    """Who has approved a merge request, and how many approvals it still needs."""
+    record = call.project(project)
+    return reply(_approvals(call, record, _found(call, record, iid)), "gl-mr-approvals")
+
+
+def _approvals(call: Call, record: RepoRecord, pull: PullRecord) -> dict[str, Any]:
+    protection = call.forge.protection(record.path, pull.target_branch)
+    required = protection.required_approvals if protection is not None else 0
+    body = _shown(call, record, pull, _status(call, record, pull))
+    names = ("id", "iid", "project_id", "title", "description", "state", "created_at", "updated_at", "merge_status")
+    return {
+        **{name: body[name] for name in names},
+        "approved": bool(pull.approvals) and len(pull.approvals) >= required,
+        "approvals_required": required,
+        "approvals_left": max(0, required - len(pull.approvals)),
+        "user_has_approved": call.state.acting in pull.approvals,
+        "user_can_approve": call.state.acting not in ("", *pull.approvals) and call.state.role >= DEVELOPERS,
+        "approved_by": [
+            {"user": bodies.user(call.site, name, call.state.user_id(name))} for name in sorted(pull.approvals)
+        ],
     }
-    return reply(approved, "gl-mr-approved", status=201, effect=True)

@@ -35,6 +35,9 @@ _CHOICES = {
     "squash_option": ("never", "always", "default_on", "default_off"),
 }
 
+_FLAGS = ("only_allow_merge_if_pipeline_succeeds", "remove_source_branch_after_merge")
+_CHANGED = (*_CHOICES, *_FLAGS, "default_branch", "description", "name", "visibility")
+
 
 # Server, users, namespaces
 
@@ -51,11 +54,12 @@ def get_version(call: Call) -> Response:
 def get_user(call: Call) -> Response:
     """The user that the token belongs to."""
     fake = call.state
-    return reply(bodies.current_user(call.site, fake.username, fake.users[fake.username]), "gl-user")
+    return reply(bodies.current_user(call.site, fake.acting, fake.user_id(fake.acting)), "gl-user")
 
 
 def list_users(call: Call) -> Response:
     """Users by their exact name, ignoring case."""
+    call.only("username")
     wanted = call.text("username").lower()
     found = [
         bodies.user(call.site, name, number)
@@ -74,7 +78,7 @@ def get_namespace(call: Call, namespace: str) -> Response:
 
 
 def _namespace(call: Call, key: str) -> str | None:
-    for path in (call.state.username, *sorted(call.state.groups)):
+    for path in (call.state.acting, *sorted(call.state.groups)):
         if key.lower() == path.lower() or key == str(bodies.namespace_id(path)):
             return path
     return None
@@ -102,13 +106,14 @@ def get_project(call: Call, project: str) -> Response:
 
 def create_project(call: Call) -> Response:
     """Create a project in a namespace. The default is the user's own."""
+    call.only(*_CHANGED, "path", "namespace_id", "initialize_with_readme")
     name = call.text("name") or call.text("path")
     if not name:
         raise invalid("name, path are missing, at least one parameter must be provided", "gl-param-missing")
     path = call.text("path") or re.sub(r"[^A-Za-z0-9_.]+", "-", name).strip("-.").lower()
-    _check_names(name, path)
+    check_names(name, path)
     asked = call.params.get("namespace_id")
-    owner = call.state.username if asked is None else _namespace(call, str(asked))
+    owner = call.state.acting if asked is None else _namespace(call, str(asked))
     if owner is None:
         raise Refusal(400, {"message": {"namespace": ["is not valid"]}}, "gl-namespace-invalid")
     record = _created(call, f"{owner}/{path}", name)
@@ -117,7 +122,8 @@ def create_project(call: Call) -> Response:
     return reply(shown_project(call, record), "gl-project-created", status=201, effect=True)
 
 
-def _check_names(name: str, path: str) -> None:
+def check_names(name: str, path: str) -> None:
+    """Refuse the name or the path of a project or group that breaks GitLab's rules."""
     problems = {}
     if not _NAME.match(name):
         problems["name"] = [_NAME_RULE]
@@ -157,12 +163,13 @@ def _visibility(call: Call, default: _Visible) -> Visibility | _Visible:
 
 def _settings(call: Call) -> dict[str, Any]:
     chosen = {name: call.choice(name, allowed) for name, allowed in _CHOICES.items()}
-    remove = call.flag("remove_source_branch_after_merge")
-    return {k: v for k, v in {**chosen, "remove_source_branch_after_merge": remove}.items() if v is not None}
+    flags = {name: call.flag(name) for name in _FLAGS}
+    return {k: v for k, v in {**chosen, **flags}.items() if v is not None}
 
 
 def update_project(call: Call, project: str) -> Response:
     """Change a project's settings, default branch, name or path."""
+    call.only(*_CHANGED, "path")
     record = call.writable(project, MAINTAINERS)
     settings, branch, path = _settings(call), call.text("default_branch"), call.text("path")
     if call.text("name"):
@@ -234,6 +241,7 @@ def _shown_branch(call: Call, record: RepoRecord, name: str, sha: str) -> dict[s
 
 def list_branches(call: Call, project: str) -> Response:
     """One page of the branches, by name."""
+    call.only("search", "regex")
     record = call.project(project)
     wanted = _searched(call)
     found = [

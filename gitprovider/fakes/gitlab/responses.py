@@ -75,6 +75,11 @@ def invalid(problem: str, fact: str = "gl-param-invalid") -> Refusal:
     return Refusal(400, {"error": problem}, fact)
 
 
+def unmodelled(what: str) -> Refusal:
+    """501: GitLab has it and the fake does not. It cites no fact."""
+    return Refusal(501, f"FakeGitLab does not model {what}", "")
+
+
 # The refusals that errors of the forge become. A handler's own checks come first: these are for a concurrent change, or
 # for a name that Git refuses. The first matching class decides.
 _FORGE: tuple[tuple[type[GitProviderError], int, str, str], ...] = (

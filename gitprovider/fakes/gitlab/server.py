@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import replace
 
@@ -10,9 +11,9 @@ from gitprovider.fakes import git_http
 from gitprovider.fakes.gitlab import access, graphql, responses
 from gitprovider.fakes.gitlab.call import Call
 from gitprovider.fakes.gitlab.responses import Refusal
-from gitprovider.fakes.gitlab.routes import ROUTES
+from gitprovider.fakes.gitlab.routes import NO_ROUTE, NOT_MODELLED, ROUTES
 from gitprovider.fakes.gitlab.state import DEVELOPERS, GroupRule, State
-from gitprovider.fakes.http import Request, Response, Route
+from gitprovider.fakes.http import Request, Response, Route, not_modelled
 
 __all__ = ["FakeGitLab", "GroupRule"]
 
@@ -76,7 +77,7 @@ class FakeGitLab(State):
             self.forge,
             request,
             _GIT,
-            lambda token: token == self.token and self.credential == "good",
+            lambda token: self.user_of(token) is not None and self.credential == "good",
             hidden=self.hidden,
             may_push=self.role >= DEVELOPERS,
         )
@@ -93,21 +94,31 @@ class FakeGitLab(State):
             return graphql.execute(Call(self, request, site))
         found = self._route(request.method, path)
         if found is None:
-            raise self._no_route(path)
-        self._authenticate(request)
+            return self._no_route(request, path)
         route, parts = found
+        reads = request.method in ("GET", "HEAD")
+        self._authenticate(request, is_open=reads and route.template.startswith(("/projects", "/groups")))
         response = route.handler(Call(self, request, site), **parts)
-        return replace(response, body=b"") if request.method == "HEAD" else response
+        return _conditional(request, response)
 
-    def _no_route(self, path: str) -> Refusal:
-        verbs = [verb for verb in ("GET", "POST", "PUT", "PATCH", "DELETE") if self._route(verb, path)]
-        if verbs:
-            return Refusal(405, {"error": "405 Not Allowed"}, "gl-verb-missing", headers={"Allow": ", ".join(verbs)})
-        return Refusal(404, {"error": "404 Not Found"}, "gl-route-missing")
+    def _no_route(self, request: Request, path: str) -> Response:
+        """What GitLab itself says if it has no such endpoint, or 501 if only the fake has none."""
+        found = {verb: self._route(verb, path) for verb in ("GET", "POST", "PUT", "PATCH", "DELETE")}
+        templates = {verb: one[0].template for verb, one in found.items() if one is not None}
+        if templates and not any((request.method, template) in NOT_MODELLED for template in templates.values()):
+            allow = ", ".join(templates)
+            raise Refusal(405, {"error": "405 Not Allowed"}, "gl-verb-missing", headers={"Allow": allow})
+        if not templates and (not path.startswith(f"{API}/") or NO_ROUTE.match(path.removeprefix(API))):
+            raise Refusal(404, {"error": "404 Not Found"}, "gl-route-missing")
+        return not_modelled("FakeGitLab", request)
 
-    def _authenticate(self, request: Request, *, graphql: bool = False) -> None:
+    def _authenticate(self, request: Request, *, graphql: bool = False, is_open: bool = False) -> None:
+        """Find the user of the token. Without one, what is public may be read if the endpoint is open."""
         given = request.headers.get("private-token") or request.headers.get("authorization", "").removeprefix("Bearer ")
-        if given != self.token:
+        self.acting = self.user_of(given) or ""
+        if not self.acting:
+            if not given and is_open:
+                return
             if graphql:
                 raise Refusal(401, {"errors": [{"message": "Invalid token"}]}, "gl-graphql-unauthorized")
             raise Refusal(401, "401 Unauthorized", "gl-unauthorized")
@@ -134,3 +145,19 @@ class FakeGitLab(State):
             "RateLimit-Remaining": str(left),
             "RateLimit-Reset": str(int(self.now().timestamp()) // 60 * 60 + 60),
         }
+
+
+def _conditional(request: Request, response: Response) -> Response:
+    """Add the ETag of a JSON body, as Rack does. The same ETag in a read's ``If-None-Match`` makes it a 304."""
+    if response.status not in (200, 201) or response.headers.get("Content-Type") != "application/json":
+        return replace(response, body=b"") if request.method == "HEAD" else response
+    etag = f'W/"{hashlib.sha256(response.body).hexdigest()[:32]}"'
+    headers = {**response.headers, "ETag": etag}
+    if request.method in ("GET", "HEAD"):
+        headers["Cache-Control"] = "max-age=0, private, must-revalidate"
+        if etag in re.split(r",\s*", request.headers.get("if-none-match", "")):
+            del headers["Content-Type"]
+            return Response(status=304, headers=headers, fact="gl-not-modified")
+    if request.method == "HEAD":
+        return replace(response, headers={**headers, "Content-Length": str(len(response.body))}, body=b"")
+    return replace(response, headers=headers)

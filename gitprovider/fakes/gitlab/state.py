@@ -16,7 +16,7 @@ from gitprovider.local.database import PullRecord, RepoRecord
 from gitprovider.local.forge import Forge
 from gitprovider.models import Author
 
-NO_ONE, DEVELOPERS, MAINTAINERS, ADMINISTRATORS = 0, 30, 40, 60
+NO_ONE, DEVELOPERS, MAINTAINERS, OWNERS, ADMINISTRATORS = 0, 30, 40, 50, 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +50,9 @@ class State:
     Attributes, which may be set at any time:
         role: the role of the token's user in every project: 10 guest, 20 reporter, 30 developer, 40 maintainer, 50
             owner.
+        tokens: the tokens of other users, with their names. They have the role and the scopes of ``token``.
+        acting: the user whose request is being handled, or "" for a request without a token.
+        group_details: name, description and visibility of groups, by full path. A group without them is private.
         scopes: the scopes of the token. Without ``api``, requests that are not reads are refused.
         credential: a ``revoked`` or ``expired`` token is refused with a text of its own.
         external_url: the URL that the server has configured for its links; None uses where a request arrived.
@@ -93,11 +96,14 @@ class State:
         self.old = old
         self.prefix = urlsplit(base).path.rstrip("/")
         self.groups = set(groups)
+        self.group_details: dict[str, dict[str, str]] = {}
         self.users: dict[str, int] = {username: 1, "reviewer": 2, "alice": 46, "bob": 47, **(users or {})}
         self.mergeable_after = mergeable_after
         self.now = now
 
         self.role = MAINTAINERS
+        self.tokens = {"glpat-reviewer": "reviewer"}
+        self.acting = username
         self.scopes = {"api"}
         self.credential: Literal["good", "revoked", "expired"] = "good"
         self.external_url: str | None = None
@@ -131,12 +137,17 @@ class State:
 
     @property
     def identity(self) -> Author:
-        """The committer: the token's user."""
-        return Author(name=self.username.title(), email=f"{self.username}@example.com")
+        """The committer: the user whose request is being handled."""
+        return Author(name=self.acting.title(), email=f"{self.acting}@example.com")
 
     def kind(self, namespace: str) -> Literal["user", "group"]:
         """The kind of a namespace."""
-        return "user" if namespace.lower() == self.username.lower() else "group"
+        owners = {self.username, *self.tokens.values()}
+        return "user" if namespace.lower() in {owner.lower() for owner in owners} else "group"
+
+    def user_of(self, token: str) -> str | None:
+        """The user that a token belongs to, or None if no token of the kind is accepted."""
+        return self.username if token == self.token else self.tokens.get(token)
 
     def user_id(self, username: str) -> int:
         """A user's number. For an unknown name it follows from the name."""
