@@ -140,7 +140,7 @@ def test_the_wheel_has_the_package_and_nothing_else(built: Path) -> None:
         assert "gitprovider = gitprovider.cli:main" in archive.read(entry).decode()
 
     shipped = {str(path.relative_to(ROOT)) for path in PACKAGE.rglob("*.py")}
-    shipped |= {"gitprovider/py.typed", "gitprovider/fakes/facts.jsonl"}
+    shipped |= {"gitprovider/py.typed", "gitprovider/fakes/facts.jsonl", "gitprovider/fakes/github/schema.graphql"}
     assert {name for name in names if ".dist-info/" not in name} == shipped
     assert any(name.endswith("licenses/LICENSE") for name in names)
 

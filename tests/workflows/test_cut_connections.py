@@ -70,7 +70,8 @@ def broken_at(wire: Wire, name: str, side: Side, position: str) -> None:
     before = everything(wire.forge)
     method, path = _PATHS[wire.kind][name]
     wire.proxy.cuts = 0
-    wire.proxy.cut = Cut(method, path, side, POSITIONS[position], body=b"createCommitOnBranch" if path == "/graphql" else b"")
+    body = b"createCommitOnBranch" if path == "/graphql" else b""
+    wire.proxy.cut = Cut(method, path, side, POSITIONS[position], body)
 
     with pytest.raises(GitProviderError) as caught:
         CALLS[name].do(wire.provider)
