@@ -107,7 +107,8 @@ class GitHubProvider(RemoteProvider[GitHubClient]):
         commit_api: ``git-data`` commits with the REST API. ``auto`` reads what a commit touches with GraphQL, and
             commits with the mutation ``createCommitOnBranch`` where that makes exactly the same commit: two requests,
             whatever the repository's size. GitHub signs such a commit, and its committer is GitHub. Where GraphQL is
-            refused, the REST API is used. ``auto`` has not been tried against GitHub yet.
+            refused, the REST API is used. ``make live`` has not tried
+            ``auto`` yet.
 
     Raises:
         InvalidRequestError: an argument is wrong.
