@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
@@ -189,12 +189,19 @@ OnStep = Callable[[StepEvent], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BootstrapReport:
-    """The steps that a bootstrap did, or would do with ``plan``. If a step failed, it is the last one."""
+    """The steps that a bootstrap did, or would do with ``plan``. If a step failed, it is the last one.
+
+    Attributes:
+        files: with ``plan``, each file that would be committed and its size in bytes.
+        skipped: the symbolic links that were left out.
+    """
 
     provider: str
     repo: str
     plan: bool
     steps: tuple[StepReport, ...]
+    files: Mapping[str, int] = field(default_factory=dict)
+    skipped: tuple[str, ...] = ()
 
     @property
     def error(self) -> GitProviderError | None:
@@ -219,6 +226,8 @@ class BootstrapReport:
             "plan": self.plan,
             "ok": self.ok,
             "steps": [step.to_json() for step in self.steps],
+            **({"files": [{"path": path, "bytes": size} for path, size in self.files.items()]} if self.plan else {}),
+            **({"skipped": list(self.skipped)} if self.skipped else {}),
         }
 
 
@@ -232,6 +241,10 @@ def bootstrap(
     message: str = "Add the project",
     author: Author | None = None,
     develop: str | None = "develop",
+    ignore: bool = True,
+    exclude: Sequence[str] = (),
+    skip_links: bool = False,
+    allow_secrets: bool = False,
     pull_request: bool = False,
     change: Sequence[PutFile] | None = None,
     change_branch: str = "bootstrap",
@@ -264,7 +277,11 @@ def bootstrap(
     the host, and the request is not sent again.
 
     Args:
-        source: a directory. It is read once, as ``read_directory`` does.
+        source: a directory. It is read once.
+        ignore: leave out what the ``.gitignore`` of each level and ``.git/info/exclude`` name.
+        exclude: further patterns, as a line of a ``.gitignore`` in ``source``.
+        skip_links: leave out symbolic links, and report their paths. Otherwise one is refused.
+        allow_secrets: take files that look like a credential. Otherwise one is refused by its path.
         description, visibility: of the repository, as for ``ensure_repo``.
         message, author: of the commit.
         develop: the name of the second branch; None creates none.
@@ -304,8 +321,11 @@ def bootstrap(
     for argument, function in (("on_step", on_step), ("sleep", sleep), ("clock", clock), ("now", now)):
         if function is not None:
             check_callable(argument, function)
-    files = read_directory(source)
+    files, skipped = read_directory(
+        source, ignore=ignore, exclude=exclude, skip_links=skip_links, allow_secrets=allow_secrets
+    )
     paths = {file.path for file in files}
+    sizes = {file.path: len(file.data()) for file in files} if plan else {}
     if change is not None:
         if not pull_request:
             refuse("change", "needs pull_request=True")
@@ -342,7 +362,9 @@ def bootstrap(
         run.protection(main, rules)
     except _StepFailedError:
         pass  # the failed step is the last one of the report
-    return BootstrapReport(provider=provider.name, repo=repo, plan=plan, steps=tuple(run.reports))
+    return BootstrapReport(
+        provider=provider.name, repo=repo, plan=plan, steps=tuple(run.reports), files=sizes, skipped=skipped
+    )
 
 
 def _read_change(change: Any) -> list[PutFile]:

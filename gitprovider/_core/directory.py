@@ -10,15 +10,19 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gitprovider.checks import check_file_path, check_path, refuse
+from gitprovider.checks import check_bool, check_file_path, check_items, check_path, check_text, refuse
 from gitprovider.errors import InvalidRequestError
 from gitprovider.models import MAX_CALL_BYTES, MAX_FILE_BYTES, PutFile
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 _ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # A pipe or a device that took the place of a file must neither block nor become the controlling terminal.
@@ -28,26 +32,107 @@ _IS_LINK = (errno.ELOOP, errno.EMLINK)
 _CHUNK = 1 << 20
 
 
-def read_directory(source: str | os.PathLike[str]) -> list[PutFile]:
-    """Read every file below ``source`` with its executable bit, sorted by path.
+# Files whose name says that they hold a credential, but for examples of them.
+_SECRET_NAME = re.compile(
+    r"(?:\.env(?:\.(?!example|sample|template|dist)\w{1,99})?|id_(?:rsa|dsa|ecdsa|ed25519)|\.netrc)\Z"
+)
+# A private key, and tokens of GitHub, GitLab, AWS and Slack, in their documented lengths.
+_SECRET_CONTENT = re.compile(
+    rb"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----|\bgh[pousr]_[A-Za-z0-9]{36}|\bgithub_pat_[A-Za-z0-9_]{22}"
+    rb"|\bglpat-[A-Za-z0-9_-]{20}|\bAKIA[0-9A-Z]{16}\b|\bxox[abprs]-[0-9A-Za-z-]{10}"
+)
+
+
+class Source(NamedTuple):
+    """What a directory gives to a commit.
+
+    Attributes:
+        files: sorted by path.
+        skipped: the paths of the symbolic links that were left out.
+    """
+
+    files: list[PutFile]
+    skipped: tuple[str, ...]
+
+
+def read_directory(
+    source: str | os.PathLike[str],
+    *,
+    ignore: bool = True,
+    exclude: Sequence[str] = (),
+    skip_links: bool = False,
+    allow_secrets: bool = False,
+) -> Source:
+    """Read the files below ``source`` that Git would take, with their executable bits.
 
     ``.git`` and empty directories are left out.
 
+    Args:
+        ignore: leave out what the ``.gitignore`` of each level and ``.git/info/exclude`` name, by Git's own rules.
+        exclude: further patterns, as a line of a ``.gitignore`` in ``source``. They go before the files' own.
+        skip_links: leave out symbolic links, and return their paths. Otherwise one is refused.
+        allow_secrets: take files that look like a credential: a private key, a ``.env``, a token of a known form.
+
     Raises:
         InvalidRequestError: ``source`` is not a directory, cannot be read, or is larger than one commit may be. Or it
-            contains no file, or anything that is not a regular file, such as a symbolic link. Or something in it
-            changed while it was read.
+            contains no file, a credential, or anything that is not a regular file, such as a symbolic link. Or
+            something in it changed while it was read. Or an argument is wrong.
     """
     root = check_path("source", source)
+    for argument, value in (("ignore", ignore), ("skip_links", skip_links), ("allow_secrets", allow_secrets)):
+        check_bool(argument, value)
+    rules = _Rules(root, ignore, [check_text("exclude", line) for line in check_items("exclude", exclude, "patterns")])
     files: list[PutFile] = []
+    skipped: list[str] = []
     size = 0
-    for entry in _walk(root):
+    for entry in _walk(root, rules, skipped if skip_links else None):
         data, status = _read(entry, MAX_CALL_BYTES - size)
         size += len(data)
+        if not allow_secrets and (_SECRET_NAME.match(entry.path.rpartition("/")[2]) or _SECRET_CONTENT.search(data)):
+            refuse("source", f"contains {entry.path!r}, which looks like a credential; exclude it, or allow secrets")
         files.append(PutFile(path=entry.path, content=data, executable=bool(status.st_mode & stat.S_IXUSR)))
     if not files:
-        refuse("source", f"{root!r} contains no file")
-    return sorted(files, key=lambda file: file.path)
+        refuse("source", f"{root!r} contains no file to commit")
+    return Source(sorted(files, key=lambda file: file.path), tuple(sorted(skipped)))
+
+
+class _Rules:
+    """What is left out. The rule of the deepest folder that says anything decides, as in Git."""
+
+    def __init__(self, root: str, ignore: bool, exclude: Sequence[str]) -> None:
+        self._ignore = ignore
+        self._specs: list[tuple[str, GitIgnoreSpec]] = []
+        self._given = self._spec(exclude) if exclude else None
+        if ignore:
+            with suppress(OSError), open(os.path.join(root, ".git", "info", "exclude"), "rb") as file:
+                self._add("", file.read(MAX_FILE_BYTES))
+
+    def enter(self, folder: str, text: bytes | None) -> None:
+        """Add the rules of a folder's ``.gitignore``, if it has one and they are wanted. Leave those beside it."""
+        self._specs = [(above, spec) for above, spec in self._specs if folder.startswith(above)]
+        if self._ignore and text is not None:
+            self._add(folder, text)
+
+    def leave_out(self, path: str) -> bool:
+        """Whether a path is left out. That of a directory ends with a slash; then nothing in it is looked at."""
+        if self._given is not None and self._given.match_file(path):
+            return True
+        for folder, spec in reversed(self._specs):
+            if path.startswith(folder) and (found := spec.check_file(path[len(folder) :]).include) is not None:
+                return found
+        return False
+
+    def _add(self, folder: str, text: bytes) -> None:
+        self._specs.append((folder, self._spec(text.decode(errors="replace").splitlines())))
+
+    @staticmethod
+    def _spec(lines: Sequence[str]) -> GitIgnoreSpec:
+        from pathspec import GitIgnoreSpec  # not at the top: it is slow to import, and a bootstrap alone needs it
+
+        try:
+            return GitIgnoreSpec.from_lines(lines)
+        except ValueError as exc:
+            refuse("source", f"has a pattern of what to ignore that Git would not read: {exc}")
 
 
 class _File(NamedTuple):
@@ -73,14 +158,20 @@ class _Folder:
     names: Iterator[str]
 
 
-def _walk(root: str) -> Iterator[_File]:
-    """Open every file below ``root``, depth first."""
+def _walk(root: str, rules: _Rules, skipped: list[str] | None) -> Iterator[_File]:
+    """Open every file below ``root`` that the rules leave in, depth first.
+
+    Args:
+        skipped: gets the paths of links. None refuses a link.
+    """
     open_folders: list[_Folder] = []
 
     def enter(descriptor: int, path: str, place: str) -> None:
         folder = _Folder(descriptor, path, place, iter(()))
         open_folders.append(folder)  # from here on it is closed whatever happens
-        folder.names = iter(sorted(os.listdir(descriptor if os.listdir in os.supports_fd else place)))
+        names = sorted(os.listdir(descriptor if os.listdir in os.supports_fd else place))
+        folder.names = iter(names)
+        rules.enter(path, _rules_of(open_folders, path) if ".gitignore" in names else None)
 
     try:
         with _readable(root):
@@ -95,7 +186,13 @@ def _walk(root: str) -> Iterator[_File]:
                 continue
             path, place = folder.path + name, os.path.join(folder.place, name)
             with _readable(path):
+                mode = _kind(folder, name)
+                if rules.leave_out(f"{path}/" if stat.S_ISDIR(mode) else path):
+                    continue
                 _check_path(path)
+                if stat.S_ISLNK(mode) and skipped is not None:
+                    skipped.append(path)
+                    continue
                 descriptor = _open(open_folders, name, path)
                 if stat.S_ISDIR(os.fstat(descriptor).st_mode):
                     enter(descriptor, f"{path}/", place)
@@ -127,12 +224,33 @@ def _check_path(path: str) -> None:
         )
 
 
+def _rules_of(above: list[_Folder], folder: str) -> bytes:
+    """The text of the ``.gitignore`` of the last folder."""
+    descriptor = _open(above, ".gitignore", f"{folder}.gitignore")
+    try:
+        return _read(_File(f"{folder}.gitignore", descriptor), MAX_CALL_BYTES)[0]
+    finally:
+        os.close(descriptor)
+
+
+def _target(folder: _Folder, name: str) -> tuple[str, dict[str, Any]]:
+    """How to name an entry of an open folder: relative to it where the system can."""
+    if {os.open, os.stat} <= os.supports_dir_fd:
+        return name, {"dir_fd": folder.descriptor}
+    return os.path.join(folder.place, name), {}
+
+
+def _kind(folder: _Folder, name: str) -> int:
+    """The mode of an entry, to decide whether it is left out. What is opened is looked at again."""
+    target, where = _target(folder, name)
+    return os.stat(target, follow_symlinks=False, **where).st_mode
+
+
 def _open(above: list[_Folder], name: str, path: str) -> int:
     """Open a file or directory of the last folder. Anything else is refused, if possible without opening it."""
     folder = above[-1]
-    relative = {os.open, os.stat} <= os.supports_dir_fd
-    where: dict[str, Any] = {"dir_fd": folder.descriptor} if relative else {}
-    target = name if relative else os.path.join(folder.place, name)
+    target, where = _target(folder, name)
+    relative = bool(where)
     _check_kind(path, os.stat(target, follow_symlinks=False, **where).st_mode)
     try:
         descriptor = os.open(target, _ENTRY, **where)
@@ -154,7 +272,7 @@ def _open(above: list[_Folder], name: str, path: str) -> int:
 
 def _check_kind(path: str, mode: int) -> None:
     if stat.S_ISLNK(mode):
-        refuse("source", f"contains the symbolic link {path!r}; replace it with a file or remove it")
+        refuse("source", f"contains the symbolic link {path!r}; replace it with a file, remove it, or skip links")
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         refuse("source", f"contains {path!r}, which is not a regular file")
 

@@ -76,7 +76,7 @@ def write_project(folder: Path) -> None:
 
 def _has(folder: Path, project: Sequence[PutFile]) -> bool:
     try:
-        return read_directory(folder) == project
+        return read_directory(folder).files == project
     except InvalidRequestError:
         return False
 

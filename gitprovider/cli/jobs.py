@@ -56,7 +56,11 @@ _RESOLVE_EXITS = {
 @click.option(
     "--pull-request", is_flag=True, help="Add a change through a pull request before the branch is protected."
 )
-@click.option("--plan", is_flag=True, help="Only show what each step would change.")
+@click.option("--no-ignore", is_flag=True, help="Commit what .gitignore and .git/info/exclude name, too.")
+@click.option("--exclude", multiple=True, metavar="PATTERN", help="Leave out, as a line of .gitignore. Repeatable.")
+@click.option("--skip-links", is_flag=True, help="Leave out symbolic links, and say which.")
+@click.option("--allow-secrets", is_flag=True, help="Commit files that look like a credential.")
+@click.option("--plan", is_flag=True, help="Only show what each step would change, and each file with its size.")
 @rules_options
 @global_options(hidden=True)
 @click.pass_obj
@@ -69,6 +73,10 @@ def bootstrap_command(
     visibility: str,
     message: str,
     author: str | None,
+    no_ignore: bool,
+    exclude: tuple[str, ...],
+    skip_links: bool,
+    allow_secrets: bool,
     pull_request: bool,
     plan: bool,
     **rules: Any,
@@ -85,12 +93,20 @@ def bootstrap_command(
         visibility=Visibility(visibility),
         message=message,
         author=parse_author(author),
+        ignore=not no_ignore,
+        exclude=exclude,
+        skip_links=skip_links,
+        allow_secrets=allow_secrets,
         pull_request=pull_request,
         plan=plan,
         rules=BranchProtection(**rules),
     )
     if app.out.as_json and report.ok:
         app.out.document(report.to_json(), ())
+    for path, size in report.files.items() if not app.out.as_json else ():
+        app.out.say(f"{path}: {size:,} bytes", indent="  ")
+    for path in report.skipped:
+        app.out.note(f"left out the symbolic link {path}")
     return _ended(app, report)
 
 

@@ -70,6 +70,30 @@ def test_bootstrap_can_be_run_again(run: Run, local: LocalProvider, files: Path)
     assert local.list_branches("acme/project") == before
 
 
+def test_bootstrap_takes_what_git_would_take(run: Run, local: LocalProvider, files: Path) -> None:
+    """A link is left out by name, what is ignored or excluded is left out, and a credential is refused."""
+    (files / ".gitignore").write_text("*.log\n")
+    (files / "a.log").write_text("x")
+    (files / ".env").write_text("x")
+    (files / "link").symlink_to("README.md")
+
+    refused = run("bootstrap", "acme/project", "--from", str(files), "--skip-links")
+    ran = run("bootstrap", "acme/project", "--from", str(files), "--skip-links", "--exclude", "bin/", "--allow-secrets")
+
+    assert (refused.code, ".env" in refused.err) == (2, True)
+    assert "link" in ran.err
+    assert sorted(local.tree("acme/project", local.head("acme/project", "main"))) == [".env", ".gitignore", "README.md"]
+
+
+def test_a_plan_lists_every_file_with_its_size(run: Run, files: Path) -> None:
+    """A user sees what would be committed before anything is."""
+    shown = run("bootstrap", "acme/project", "--from", str(files), "--plan")
+    ran = run("--json", "bootstrap", "acme/project", "--from", str(files), "--plan", "--no-ignore")
+
+    assert "README.md: 10 bytes" in shown.out
+    assert ran.document["files"] == [{"path": "README.md", "bytes": 10}, {"path": "bin/run", "bytes": 10}]
+
+
 def test_a_plan_only_reads(run: Run, local: LocalProvider, files: Path) -> None:
     """--plan says what each step would do, and makes nothing."""
     ran = run("bootstrap", "acme/project", "--from", str(files), "--plan")

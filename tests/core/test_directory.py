@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -136,7 +137,7 @@ def _swap_at_every_point(swap: Callable[[Path], None], source: Path) -> None:
                 swap(source)
 
         with suppress(InvalidRequestError), system_calls(at_the_point):
-            assert SECRET not in [file.data() for file in read_directory(source)], f"at call {point}"
+            assert SECRET not in [file.data() for file in read_directory(source).files], f"at call {point}"
 
 
 def _writes(source: Path) -> None:
@@ -155,7 +156,7 @@ def test_a_file_that_grows_while_it_is_read_is_refused_or_whole(source: Path) ->
                 _writes(source)
 
         with suppress(InvalidRequestError), system_calls(at_the_point):
-            data = {file.path: file.data() for file in read_directory(source)}["z.txt"]
+            data = {file.path: file.data() for file in read_directory(source).files}["z.txt"]
             assert data in (b"z" * 10, b"z" * 10 + b"more")
 
 
@@ -220,7 +221,7 @@ def test_a_link_to_the_directory_itself_is_followed(source: Path, tmp_path: Path
     """The caller names the source, and a link there is the caller's own."""
     (tmp_path / "link").symlink_to(source)
 
-    assert {file.path: file.data() for file in read_directory(tmp_path / "link")} == INSIDE
+    assert {file.path: file.data() for file in read_directory(tmp_path / "link").files} == INSIDE
 
 
 class Unhelpful(os.PathLike[str]):
@@ -245,3 +246,104 @@ def test_a_source_that_names_nothing_is_refused(wrong: object) -> None:
         read_directory(wrong)  # type: ignore[arg-type]  # a wrong type on purpose
 
     assert caught.value.argument == "source"
+
+
+# What Git would take
+
+
+def _write(source: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_text(text)
+
+
+def _taken(source: Path, **options: object) -> list[str]:
+    return [file.path for file in read_directory(source, **options).files]  # type: ignore[arg-type]  # any option
+
+
+RULES: dict[str, dict[str, str]] = {
+    "names at each level": {".gitignore": "*.log\n", "a/.gitignore": "!keep.log\nx\n", "a/b/.gitignore": "*.txt\n"},
+    "an ignored folder": {".gitignore": "/a/\n!a/keep.log\n"},
+    "anchors and stars": {".gitignore": "a/**/x\n/x\n#comment\n\\#file\n"},
+    "a folder by its name": {".gitignore": "b/\n", "a/.gitignore": "!b/\n"},
+    "excluded for this clone": {".git/info/exclude": "x\n", ".gitignore": "!a/x\n"},
+    "trailing blanks": {".gitignore": "x  \n\\!y\n"},
+}
+
+
+@pytest.mark.parametrize("rules", RULES.values(), ids=RULES)
+def test_what_git_ignores_is_left_out(tmp_path: Path, rules: dict[str, str]) -> None:
+    """A bootstrap commits a virtual environment, or leaves out what git would add."""
+    names = ["x", "top.log", "#file", "!y", "a/x", "a/keep.log", "a/other.log", "a/b/x", "a/b/c.txt", "a/b/d/x", "b/f"]
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    _write(tmp_path, dict.fromkeys(names, "") | rules)
+    listed = subprocess.run(
+        ["git", "-c", "core.excludesFile=", "ls-files", "-z", "--others", "--exclude-standard"],
+        cwd=tmp_path, check=True, capture_output=True, text=True,
+    )  # fmt: skip
+
+    assert _taken(tmp_path) == sorted(filter(None, listed.stdout.split("\0")))
+    assert set(_taken(tmp_path, ignore=False)) >= set(names)
+
+
+def test_excluded_patterns_go_before_the_files_own(source: Path) -> None:
+    """What the caller leaves out is committed, because a file says otherwise."""
+    _write(source, {".gitignore": "!z.txt\n"})
+
+    assert _taken(source, exclude=["z.txt", "folder/"]) == [".gitignore"]
+
+
+def test_links_are_skipped_by_name_when_asked(source: Path) -> None:
+    """An ordinary project with one link cannot be bootstrapped, or loses it silently."""
+    (source / "link").symlink_to("z.txt")
+    (source / "folder" / "up").symlink_to("..")
+
+    with pytest.raises(InvalidRequestError, match="symbolic link"):
+        read_directory(source)
+    found = read_directory(source, skip_links=True)
+
+    assert found.skipped == ("folder/up", "link")
+    assert [file.path for file in found.files] == ["folder/b.txt", "z.txt"]
+
+
+# In two parts, so that nobody takes this file for a leak.
+SECRETS = {
+    "deploy/id_rsa": "x",
+    ".env": "x",
+    "app/.env.production": "x",
+    ".netrc": "x",
+    "key.txt": "-----BEGIN RSA PRIVATE" + " KEY-----",
+    "a.py": "token = '" + "ghp_" + "a1" * 18 + "'",
+    "b.py": "glpat-" + "a-1_" * 5,
+    "c.ini": "AKIA" + "A1" * 8,
+    "d.js": "xoxb-" + "1234567890",
+}
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_what_looks_like_a_credential_is_refused_by_its_path(source: Path, name: str) -> None:
+    """A key is in the first commit of a public repository."""
+    _write(source, {name: SECRETS[name]})
+
+    with pytest.raises(InvalidRequestError, match="credential") as caught:
+        read_directory(source)
+
+    assert repr(name) in str(caught.value)
+    assert SECRETS[name] == "x" or SECRETS[name] not in str(caught.value)
+    assert name in _taken(source, allow_secrets=True)
+    assert name not in _taken(source, exclude=[name])
+
+
+@pytest.mark.parametrize("name", [".env.example", ".env.sample", "environment", "id_rsa.pub", "env.py"])
+def test_an_example_of_a_credential_is_none(source: Path, name: str) -> None:
+    """A project that shows which variables it needs cannot be bootstrapped."""
+    _write(source, {name: "GITHUB_TOKEN=\n"})
+
+    assert name in _taken(source)
+
+
+@pytest.mark.parametrize("option", [{"ignore": "no"}, {"exclude": "x"}, {"exclude": [3]}, {"skip_links": 1}])
+def test_a_wrong_option_is_refused(source: Path, option: dict[str, object]) -> None:
+    """A string would be taken for its letters, and a word for yes."""
+    with pytest.raises(InvalidRequestError):
+        read_directory(source, **option)  # type: ignore[arg-type]  # a wrong type on purpose

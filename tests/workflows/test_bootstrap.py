@@ -630,7 +630,7 @@ def test_a_directory_is_read_with_modes_and_without_git(tmp_path: Path) -> None:
     (folder / "src" / ".git").write_text("gitdir: elsewhere")
     (folder / "empty").mkdir()
 
-    files = read_directory(folder)
+    files = read_directory(folder).files
 
     assert [(file.path, file.executable) for file in files] == [
         ("README.md", False),
