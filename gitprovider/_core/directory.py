@@ -34,7 +34,9 @@ _CHUNK = 1 << 20
 
 # Files whose name says that they hold a credential, but for examples of them.
 _SECRET_NAME = re.compile(
-    r"(?:\.env(?:\.(?!example|sample|template|dist)\w{1,99})?|id_(?:rsa|dsa|ecdsa|ed25519)|\.netrc)\Z"
+    r"(?:[\w-]{0,99}\.env(?:\.(?!example|sample|template|dist)\w{1,99})?|id_(?:rsa|dsa|ecdsa|ed25519)"
+    r"|\.netrc|\.pypirc|\.pgpass|\.git-credentials)\Z",
+    re.IGNORECASE,
 )
 # A private key, and tokens of GitHub, GitLab, AWS and Slack, in their documented lengths.
 _SECRET_CONTENT = re.compile(
@@ -102,15 +104,27 @@ class _Rules:
     def __init__(self, root: str, ignore: bool, exclude: Sequence[str]) -> None:
         self._ignore = ignore
         self._specs: list[tuple[str, GitIgnoreSpec]] = []
-        self._given = self._spec(exclude) if exclude else None
+        self._given: GitIgnoreSpec | None = None
+        if exclude:
+            from pathspec import GitIgnoreSpec
+
+            try:
+                self._given = GitIgnoreSpec.from_lines(exclude)
+            except ValueError as exc:
+                refuse("exclude", f"has a pattern that Git would not read: {exc}")
         if ignore:
-            with suppress(OSError), open(os.path.join(root, ".git", "info", "exclude"), "rb") as file:
+            with suppress(OSError, ValueError), open(_exclude_file(root), "rb") as file:
                 self._add("", file.read(MAX_FILE_BYTES))
+
+    @property
+    def wanted(self) -> bool:
+        """Whether a ``.gitignore`` is read at all."""
+        return self._ignore
 
     def enter(self, folder: str, text: bytes | None) -> None:
         """Add the rules of a folder's ``.gitignore``, if it has one and they are wanted. Leave those beside it."""
         self._specs = [(above, spec) for above, spec in self._specs if folder.startswith(above)]
-        if self._ignore and text is not None:
+        if text is not None:
             self._add(folder, text)
 
     def leave_out(self, path: str) -> bool:
@@ -123,16 +137,29 @@ class _Rules:
         return False
 
     def _add(self, folder: str, text: bytes) -> None:
-        self._specs.append((folder, self._spec(text.decode(errors="replace").splitlines())))
-
-    @staticmethod
-    def _spec(lines: Sequence[str]) -> GitIgnoreSpec:
         from pathspec import GitIgnoreSpec  # not at the top: it is slow to import, and a bootstrap alone needs it
 
-        try:
-            return GitIgnoreSpec.from_lines(lines)
-        except ValueError as exc:
-            refuse("source", f"has a pattern of what to ignore that Git would not read: {exc}")
+        lines = []
+        for line in text.removeprefix(b"\xef\xbb\xbf").split(b"\n"):
+            pattern = line.removesuffix(b"\r").decode(errors="surrogateescape")
+            with suppress(ValueError):  # Git obeys the other lines, too
+                GitIgnoreSpec.from_lines([pattern])
+                lines.append(pattern)
+        self._specs.append((folder, GitIgnoreSpec.from_lines(lines)))
+
+
+def _exclude_file(root: str) -> str:
+    """Where the clone keeps its own patterns. In a worktree, ``.git`` is a file that leads to the repository.
+
+    https://git-scm.com/docs/gitrepository-layout
+    """
+    folder = os.path.join(root, ".git")
+    if os.path.isfile(folder):
+        with open(folder, encoding="utf-8") as file:
+            folder = os.path.join(root, file.read(MAX_CALL_BYTES).removeprefix("gitdir:").strip())
+        with suppress(OSError), open(os.path.join(folder, "commondir"), encoding="utf-8") as file:
+            folder = os.path.join(folder, file.read(MAX_CALL_BYTES).strip())
+    return os.path.join(folder, "info", "exclude")
 
 
 class _File(NamedTuple):
@@ -171,7 +198,8 @@ def _walk(root: str, rules: _Rules, skipped: list[str] | None) -> Iterator[_File
         open_folders.append(folder)  # from here on it is closed whatever happens
         names = sorted(os.listdir(descriptor if os.listdir in os.supports_fd else place))
         folder.names = iter(names)
-        rules.enter(path, _rules_of(open_folders, path) if ".gitignore" in names else None)
+        own = rules.wanted and ".gitignore" in names and stat.S_ISREG(_kind(folder, ".gitignore"))
+        rules.enter(path, _rules_of(open_folders, path) if own else None)
 
     try:
         with _readable(root):

@@ -302,7 +302,7 @@ class PullRequests(Sessions):
 def open_pull_requests_of(session: Session, branch: str) -> list[PullRecord]:
     """The open pull requests from or to a branch."""
     rows = session.execute(
-        "SELECT * FROM pulls WHERE repo_id = ? AND state = 'open' AND ?2 IN (source_branch, target_branch)",
+        "SELECT * FROM pulls WHERE repo_id = ?1 AND state = 'open' AND ?2 IN (source_branch, target_branch)",
         session.repo.id,
         branch,
     ).fetchall()
@@ -323,7 +323,7 @@ def _find(session: Session, number: int) -> PullRecord:
 
 def _select(session: Session, source_branch: str | None, target_branch: str | None) -> list[PullRecord]:
     rows = session.execute(
-        "SELECT * FROM pulls WHERE repo_id = ? AND (?2 IS NULL OR source_branch = ?2)"
+        "SELECT * FROM pulls WHERE repo_id = ?1 AND (?2 IS NULL OR source_branch = ?2)"
         " AND (?3 IS NULL OR target_branch = ?3) ORDER BY number DESC",
         session.repo.id,
         source_branch,

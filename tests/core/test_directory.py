@@ -268,6 +268,9 @@ RULES: dict[str, dict[str, str]] = {
     "a folder by its name": {".gitignore": "b/\n", "a/.gitignore": "!b/\n"},
     "excluded for this clone": {".git/info/exclude": "x\n", ".gitignore": "!a/x\n"},
     "trailing blanks": {".gitignore": "x  \n\\!y\n"},
+    "a line that is no pattern": {".gitignore": "!\n*.log\n"},
+    "a mark of the encoding": {".gitignore": "\ufeff*.log\n"},
+    "lines end at a line feed alone": {".gitignore": "x\r\ny\u2028*.log\n"},
 }
 
 
@@ -284,6 +287,26 @@ def test_what_git_ignores_is_left_out(tmp_path: Path, rules: dict[str, str]) -> 
 
     assert _taken(tmp_path) == sorted(filter(None, listed.stdout.split("\0")))
     assert set(_taken(tmp_path, ignore=False)) >= set(names)
+
+
+def test_a_link_in_place_of_the_rules_gives_none(source: Path) -> None:
+    """Git reads no rules through a link; reading them would leave the directory."""
+    (_outside(source) / "rules").write_text("*\n")
+    (source / ".gitignore").symlink_to("../outside/rules")
+
+    assert _taken(source, skip_links=True) == ["folder/b.txt", "z.txt"]
+    assert _taken(source, ignore=False, exclude=["/.gitignore"]) == ["folder/b.txt", "z.txt"]
+
+
+def test_a_worktree_obeys_its_repository_s_own_patterns(tmp_path: Path) -> None:
+    """What a user told this clone to ignore is committed from the other folder."""
+    git = ["git", "-C", str(tmp_path / "main"), "-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run(["git", "init", "-q", tmp_path / "main"], check=True)
+    subprocess.run([*git, "commit", "-qm", "x", "--allow-empty"], check=True)
+    subprocess.run([*git, "worktree", "add", "-q", "../other"], check=True)
+    _write(tmp_path, {"main/.git/info/exclude": "x\n", "other/x": "", "other/y": ""})
+
+    assert _taken(tmp_path / "other") == ["y"]
 
 
 def test_excluded_patterns_go_before_the_files_own(source: Path) -> None:
@@ -312,6 +335,7 @@ SECRETS = {
     ".env": "x",
     "app/.env.production": "x",
     ".netrc": "x",
+    "prod.ENV": "x",
     "key.txt": "-----BEGIN RSA PRIVATE" + " KEY-----",
     "a.py": "token = '" + "ghp_" + "a1" * 18 + "'",
     "b.py": "glpat-" + "a-1_" * 5,

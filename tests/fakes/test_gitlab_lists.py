@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pathlib
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
+import requests
 
-from tests.support.gitlab_hand import Hand, a_hand
+from tests.support.gitlab_hand import REPO, Hand, a_hand
 
 
 @pytest.fixture
@@ -167,3 +169,25 @@ def test_a_tag_that_may_not_be_created_is_400(hand: Hand, name: str, ref: str) -
 
     assert (refused.status, refused.fact) == (400, "gl-tag-refused")
     assert [one["name"] for one in hand.repo("GET", "/repository/tags").data] == ["v1"]
+
+
+def test_the_links_of_a_list_lead_to_its_next_page(hand: Hand) -> None:
+    """If it fails, a client that follows them is refused: GitLab puts the project's id into them."""
+    head = hand.given_repo()
+    for number in range(25):
+        hand.fake.forge.create_branch(REPO, f"b{number:02}", head)
+
+    first = hand.repo("GET", "/repository/branches")
+    link = requests.utils.parse_header_links(first.headers["Link"])
+    following = next(one["url"] for one in link if one["rel"] == "next")
+    parts = urlsplit(following)
+    second = hand.send("GET", f"/{parts.path.partition('/api/v4/')[2]}", query=dict(parse_qsl(parts.query)))
+
+    assert (len(first.data), second.status, len(second.data)) == (20, 200, 6)
+
+
+def test_a_parameter_that_gitlab_does_not_have_is_ignored(hand: Hand) -> None:
+    """If it fails, a client that sends one everywhere is refused by the fake, and not by the host."""
+    made = hand.send("POST", "/projects", {"name": "new", "no_such_parameter": 1})
+
+    assert made.status == 201

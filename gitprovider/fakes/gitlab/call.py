@@ -39,6 +39,50 @@ def truth(name: str, value: Any) -> bool | None:
     raise invalid(f"{name} is invalid")
 
 
+# What GitLab documents for a project or a merge request and would change what is made.
+# https://docs.gitlab.com/api/projects/#create-a-project, https://docs.gitlab.com/api/merge_requests/#create-mr
+WRITES = frozenset(
+    [
+        "allow_collaboration",
+        "allow_maintainer_to_push",
+        "approvals_before_merge",
+        "archived",
+        "assignee_id",
+        "assignee_ids",
+        "avatar",
+        "builds_access_level",
+        "ci_config_path",
+        "discussion_locked",
+        "forking_access_level",
+        "import_url",
+        "issues_access_level",
+        "issues_enabled",
+        "jobs_enabled",
+        "merge_after",
+        "merge_commit_template",
+        "merge_requests_access_level",
+        "merge_requests_enabled",
+        "milestone_id",
+        "mirror",
+        "only_allow_merge_if_all_discussions_are_resolved",
+        "pages_access_level",
+        "request_access_enabled",
+        "resolve_outdated_diff_discussions",
+        "shared_runners_enabled",
+        "snippets_enabled",
+        "squash_commit_template",
+        "tag_list",
+        "target_project_id",
+        "template_name",
+        "template_project_id",
+        "topics",
+        "use_custom_template",
+        "wiki_access_level",
+        "wiki_enabled",
+    ]
+)
+
+
 class Call:
     """What a handler gets: the request and the state of the server.
 
@@ -78,9 +122,14 @@ class Call:
     # Parameters
 
     def only(self, *names: str) -> None:
-        """Refuse a request whose parameters are not all modelled: without them it would mean something else."""
-        known = {*names, "page", "per_page"}
-        if other := [name for name in self.params if name not in known]:
+        """Refuse a request that has a parameter which is not modelled: without it, it would mean something else.
+
+        Parameters that GitLab does not have are ignored, as GitLab does. It has those of ``WRITES`` in a write. In a
+        read, any may be one of its filters, but for the ``id`` of its own links.
+        """
+        known = {*names, "page", "per_page", "id"}
+        read = self.request.method in ("GET", "HEAD")
+        if other := [name for name in self.params if name not in known and (read or name in WRITES)]:
             raise responses.unmodelled(f"the parameter {', '.join(sorted(other))} of {self.request.path}")
 
     def require(self, *names: str) -> list[str]:
