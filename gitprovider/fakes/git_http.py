@@ -73,7 +73,7 @@ def respond(
     found = _PATH.match(request.path)
     if found is None:
         return None
-    given = _password(request)
+    given = password(request)
     known = given is not None and accepts(given)
     rest = found["rest"]
     pushes = rest == "git-receive-pack" or request.query.get("service") == "git-receive-pack"
@@ -94,7 +94,8 @@ def respond(
     return Response(status=status, headers=headers, body=body, effect=effect, fact=dialect.served_fact)
 
 
-def _password(request: Request) -> str | None:
+def password(request: Request) -> str | None:
+    """The password of Basic authentication, or None if the request has none. What cannot be read is ``""``."""
     scheme, _, text = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "basic":
         return None

@@ -33,14 +33,15 @@ class Request:
     @classmethod
     def of(cls, method: str, url: str, headers: Mapping[str, str], body: bytes, *, scheme: str = "https") -> Request:
         """Build a request from a URL, or from a request target and the scheme of the listening socket."""
-        parts = urlsplit(url if "://" in url else f"{scheme}://{headers.get('Host', '')}{url}")
+        lowered = {name.lower(): value for name, value in headers.items()}
+        parts = urlsplit(url if "://" in url else f"{scheme}://{lowered.get('host', '')}{url}")
         fields = tuple(parse_qsl(parts.query, keep_blank_values=True))
         return cls(
             method=method,
             path=parts.path,
             query=_query(fields),
             fields=fields,
-            headers={name.lower(): value for name, value in headers.items()},
+            headers=lowered,
             body=body,
             scheme=parts.scheme,
             host=parts.netloc.removesuffix(":443" if parts.scheme == "https" else ":80") or "localhost",

@@ -9,6 +9,7 @@ import base64
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,7 +18,9 @@ import pytest
 from gitprovider.fakes.github.routes import GRAPHQL, ROUTES
 from gitprovider.fakes.github.rulesets import KEY as RULESETS
 from gitprovider.fakes.github.server import App
+from gitprovider.fakes.http import Request
 from gitprovider.models import BranchProtection, Visibility
+from tests.support.github_endpoints import endpoints
 from tests.support.github_hand import ORIGIN, PROTECTION, REVIEWS, Hand, claim, encoded
 
 R = "/repos/acme/widgets"
@@ -879,10 +882,69 @@ def test_rulesets_bind_everybody(hub: Hand) -> None:
 # The whole table
 
 
-def test_an_unknown_route_is_not_found(hub: Hand) -> None:
-    """Also a known path with another verb."""
-    assert hub.refused("GET", "/nonsense")[0] == 404
-    assert hub.refused("PUT", R)[0] == 404
+def test_a_route_that_github_lacks_is_not_found(hub: Hand) -> None:
+    """A client would take a path that no host has, or a method that its path never has, for a gap of the fake."""
+    assert hub.refused("GET", "/nonsense") == (404, "Not Found")
+    assert hub.refused("PUT", R) == (404, "Not Found")
+
+
+def test_every_endpoint_of_github_is_modelled_or_501(hub: Hand) -> None:
+    """A client would take the fake's gap for GitHub's own 404, such as "not merged" after a merge."""
+    known = endpoints()
+    gaps = [(method, path) for method, path in known if hub.fake.endpoint(Request.of(method, path, {}, b"")) == ""]
+
+    for method, path in gaps:
+        wanted = (501, f"FakeGitHub does not model {method} {path}")
+        assert hub.refused(method, path) == wanted
+
+    assert len(known) > 1000
+    assert 0 < len(gaps) < len(known)
+
+
+def test_what_lies_behind_a_branch_or_a_commit_is_not_its_name(hub: Hand) -> None:
+    """A name may have slashes, and yet a sub-resource would be "No commit found" or "Branch not found"."""
+    hub.branch("acme/widgets", "a/status/b", hub.head("acme/widgets", "main"))
+
+    assert hub.get(f"{R}/branches/a/status/b")["name"] == "a/status/b"
+    assert hub.get(f"{R}/commits/a/status/b")["sha"] == hub.head("acme/widgets", "main")
+    for path in ("commits/a/b/check-suites", "branches/a/b/protection/required_status_checks", "branches/a/b/rename"):
+        assert hub.refused("GET", f"{R}/{path}")[0] == 501
+
+
+def test_the_fakes_own_etag_makes_a_read_304_that_is_not_counted(hub: Hand) -> None:
+    """A client that caches would load everything again, and use up its limit."""
+    hub.get(R)
+    etag, left = hub.last.headers["ETag"], hub.last.headers["X-RateLimit-Remaining"]
+
+    for given in (etag, etag.removeprefix("W/"), f'"other", {etag}', "*"):
+        assert hub.send("GET", R, headers={"If-None-Match": given}) is None
+        assert (hub.last.status, hub.last.headers["ETag"]) == (304, etag)
+        assert hub.last.headers["X-RateLimit-Remaining"] == left
+    hub.send("GET", R, headers={"If-None-Match": '"other"'})
+    assert hub.last.status == 200
+
+
+@pytest.mark.parametrize("path", [R, "/repos/acme/nothing", "/nonsense"])
+def test_head_is_get_without_its_body(hub: Hand, path: str) -> None:
+    """A client that asks whether something exists would always hear that it does not."""
+    hub.get(path)
+    read = hub.last
+    head = hub.fake.handle(replace(hub.seen[-1][0], method="HEAD"))
+
+    assert (head.status, head.body, head.headers.get("ETag")) == (read.status, b"", read.headers.get("ETag"))
+    assert head.headers["Content-Length"] == str(len(read.body))
+
+
+@pytest.mark.parametrize(("password", "status"), [("", 401), ("ghp_wrong", 401), (None, 200)])
+def test_the_token_is_the_password_of_basic_authentication(hub: Hand, password: str | None, status: int) -> None:
+    """The curl lines of GitHub's documentation with -u would be anonymous."""
+    text = encoded(f"octocat:{hub.token if password is None else password}".encode())
+
+    nobody = Hand(hub.fake, token="")
+
+    nobody.send("GET", "/user", headers={"Authorization": f"Basic {text}"})
+
+    assert nobody.last.status == status
 
 
 def test_the_endpoint_of_a_request_is_its_template(hub: Hand) -> None:

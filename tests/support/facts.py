@@ -19,6 +19,9 @@ _TYPES = {"str": str, "int": int, "bool": bool, "array": list, "object": dict}
 
 def check(response: Response) -> None:
     """Compare status, headers, and text or shape with those of the fact that the response cites."""
+    if response.status == 501:  # a gap of the fake, which follows no host
+        assert response.fact == ""
+        return
     fact = FACTS[response.fact]
     assert response.status == fact["status"], response.fact
     for name, example in fact["headers"].items():

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from gitprovider.fakes.github import commits, graphql, protection, pull_requests, repositories
 from gitprovider.fakes.http import Route, Routes
 
 REPO = "/repos/{owner}/{repo}"
 _BRANCH = f"{REPO}/branches/{{branch/}}"
 _PROTECTION = f"{_BRANCH}/protection"
+_COMMIT = f"{REPO}/commits/{{name/}}"
 
 GRAPHQL = "/graphql"
+_VERBS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 
 ROUTES = Routes(
     Route("POST", GRAPHQL, graphql.run, "../graphql"),
@@ -72,7 +76,7 @@ ROUTES = Routes(
     Route("GET", f"{REPO}/git/trees/{{name/}}", commits.get_tree, "git/trees#get-a-tree"),
     Route("POST", f"{REPO}/git/commits", commits.create_commit, "git/commits#create-a-commit"),
     Route("GET", f"{REPO}/git/commits/{{sha}}", commits.get_git_commit, "git/commits#get-a-commit-object"),
-    Route("GET", f"{REPO}/commits/{{name/}}", commits.get_commit, "commits/commits#get-a-commit"),
+    Route("GET", _COMMIT, commits.get_commit, "commits/commits#get-a-commit"),
     Route("GET", f"{REPO}/compare/{{base/}}...{{head/}}", commits.compare, "commits/commits#compare-two-commits"),
     Route("PUT", f"{REPO}/contents/{{path/}}", commits.put_contents, "repos/contents#create-or-update-file-contents"),
     Route("GET", f"{REPO}/pulls", pull_requests.list_pulls, "pulls/pulls#list-pull-requests"),
@@ -87,3 +91,56 @@ ROUTES = Routes(
         "pulls/review-requests#request-reviewers-for-a-pull-request",
     ),
 )
+
+# What GitHub has behind a branch or a commit, whose own names may have slashes.
+_BEHIND = re.compile(
+    r"/repos/[^/]+/[^/]+/(?:branches/.+/(?:protection(?:/.+)?|rename)"
+    r"|commits/.+/(?:branches-where-head|check-runs|check-suites|comments|pulls|status|statuses))"
+)
+# The first parts of GitHub's paths. GitHub has no route below any other.
+_ROOT = re.compile(
+    r"/(?:advisories|agents|app|app-manifests|applications|apps|assignments|classrooms|codes_of_conduct|credentials|emojis"
+    r"|enterprises|events|feeds|gists|gitignore|graphql|installation|issues|licenses|markdown|marketplace_listing|meta"
+    r"|networks|notifications|octocat|organizations|orgs|rate_limit|repos|repositories|scim|search|teams|user|users"
+    r"|versions|zen)?(?:/|\Z)"
+)
+# Endpoints that GitHub has at the path of a route above. Every other method there is 404 at GitHub too.
+_NOT_MODELLED = {
+    ("PATCH", "/user"),
+    ("GET", "/user/repos"),
+    ("PATCH", "/orgs/{org}"),
+    ("DELETE", "/orgs/{org}"),
+    ("GET", "/orgs/{org}/repos"),
+    ("PATCH", REPO),
+    ("GET", f"{_PROTECTION}/required_signatures"),
+    ("DELETE", f"{_PROTECTION}/required_signatures"),
+    ("GET", f"{REPO}/contents/{{path/}}"),
+    ("DELETE", f"{REPO}/contents/{{path/}}"),
+    ("PATCH", f"{REPO}/pulls/{{number}}"),
+    ("GET", f"{REPO}/pulls/{{number}}/merge"),
+    ("GET", f"{REPO}/issues/{{number}}/labels"),
+    ("PUT", f"{REPO}/issues/{{number}}/labels"),
+    ("DELETE", f"{REPO}/issues/{{number}}/labels"),
+    ("GET", f"{REPO}/pulls/{{number}}/requested_reviewers"),
+    ("DELETE", f"{REPO}/pulls/{{number}}/requested_reviewers"),
+}
+
+
+def find(method: str, path: str) -> tuple[Route, dict[str, str]] | None:
+    """The route for a request and the decoded parts of its path, or None. HEAD is read as GET."""
+    found = ROUTES.find("GET" if method == "HEAD" else method, path)
+    if found is not None and found[0].template in (_BRANCH, _COMMIT) and _BEHIND.fullmatch(path):
+        return None
+    return found
+
+
+def is_endpoint(method: str, path: str) -> bool:
+    """Whether GitHub may have an endpoint here that the fake server does not model.
+
+    It has none below an unknown first part. At a path that is modelled, it has no method but those listed.
+    """
+    if _ROOT.match(path) is None:
+        return False
+    verb = "GET" if method == "HEAD" else method
+    here = [found[0].template for known in _VERBS if (found := find(known, path))]
+    return not here or any((verb, template) in _NOT_MODELLED for template in here)

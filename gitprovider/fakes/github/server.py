@@ -21,9 +21,9 @@ from gitprovider.fakes.github.call import Call, Caller
 from gitprovider.fakes.github.graphql import mutation_of
 from gitprovider.fakes.github.protection import one_rule_applies
 from gitprovider.fakes.github.responses import DOCS, Refusal, of_forge, reply
-from gitprovider.fakes.github.routes import GRAPHQL, REPO, ROUTES
+from gitprovider.fakes.github.routes import GRAPHQL, REPO, find, is_endpoint
 from gitprovider.fakes.github.state import App, State
-from gitprovider.fakes.http import Request, Response, Route
+from gitprovider.fakes.http import Request, Response, Route, not_modelled
 from gitprovider.local.database import RepoRecord
 
 __all__ = ["App", "FakeGitHub"]
@@ -59,7 +59,7 @@ class FakeGitHub(State):
         A mutation of GraphQL has its name behind it: ``/graphql createCommitOnBranch``.
         """
         path, by_id = self._path(request)
-        found = ROUTES.find(request.method, path)
+        found = find(request.method, path)
         if found is None:
             return git_http.endpoint(request)
         template = found[0].template
@@ -76,6 +76,11 @@ class FakeGitHub(State):
         used = self.count_request(f"{token or ''} {resource}")
         limit = 60 if token is None else self.rate_limit
         response = self._respond(request, token, over=used > limit)
+        etag = f'W/"{hashlib.sha256(response.body).hexdigest()}"' if response.status < 300 and response.body else ""
+        if etag and request.method in _READS and _matches(request, etag):
+            response = Response(status=304, fact="gh-not-modified")
+            if token is not None:
+                used = self.count_request(f"{token} {resource}", -1)
         number = next(self.request_numbers)
         headers = {
             **response.headers,
@@ -92,14 +97,18 @@ class FakeGitHub(State):
             "X-RateLimit-Resource": resource,
             "X-GitHub-Request-Id": f"{number:04X}:{secrets.token_hex(3).upper()}:{secrets.token_hex(4)}",
         }
-        if response.status < 300 and response.body:
-            headers["ETag"] = f'W/"{hashlib.sha256(response.body).hexdigest()}"'
+        if etag:
+            headers["ETag"] = etag
+        if request.method == "HEAD":
+            headers["Content-Length"] = str(len(response.body))
+            response = replace(response, body=b"")
         if token is not None:
             headers["X-OAuth-Scopes"] = "delete_repo, repo"
         return replace(response, headers=headers)
 
     def _respond(self, request: Request, token: str | None, *, over: bool) -> Response:
-        found = ROUTES.find(request.method, self._path(request)[0])
+        path = self._path(request)[0]
+        found = find(request.method, path)
         docs, endpoint = DOCS, ""
         values: Mapping[str, Any] = {}
         try:
@@ -113,10 +122,12 @@ class FakeGitHub(State):
             reads = request.method in _READS or self.endpoint(request) == GRAPHQL
             if not reads and (wait := self.count_write(token or "")):
                 raise Refusal("gh-secondary-limit", headers={"Retry-After": str(math.ceil(wait))})
+            if found is None and is_endpoint(request.method, path):
+                return not_modelled("FakeGitHub", request)
             if found is None or (found[0].template == GRAPHQL and self.graphql == "off"):
                 raise Refusal("gh-route-missing")
             route, values = found
-            docs, endpoint = f"{DOCS}/{route.docs}", f"{request.method} {route.template}"
+            docs, endpoint = f"{DOCS}/{route.docs}", f"{route.method} {route.template}"
             return self._call(request, caller, route, dict(values))
         except Refusal as refusal:
             return refusal.response(docs)
@@ -206,7 +217,15 @@ class FakeGitHub(State):
         return Caller("app")
 
 
+def _matches(request: Request, etag: str) -> bool:
+    """Whether ``If-None-Match`` names the ETag. The comparison is weak (RFC 9110, 13.1.2)."""
+    given = re.findall(r'"[^"]*"', request.headers.get("if-none-match", ""))
+    return etag.removeprefix("W/") in given or request.headers.get("if-none-match") == "*"
+
+
 def _token(request: Request) -> str | None:
+    if (basic := git_http.password(request)) is not None:
+        return basic
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     return token.strip() if scheme.lower() in ("token", "bearer") else None
 

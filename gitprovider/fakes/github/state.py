@@ -154,13 +154,13 @@ class State:
             account, expires = self._tokens.get(token, (None, self.since))
         return account if self.now() < expires else None
 
-    def count_request(self, token: str) -> int:
-        """Count a request, and return how many the token has made in this hour."""
+    def count_request(self, token: str, by: int = 1) -> int:
+        """Count a request, or with -1 take it back, and return how many the token has made in this hour."""
         with self._lock:
             if self.now() - self.window >= self.rate_window:
                 self.window = self.now()
                 self._requests.clear()
-            self._requests[token] = self._requests.get(token, 0) + 1
+            self._requests[token] = self._requests.get(token, 0) + by
             return self._requests[token]
 
     def count_write(self, token: str) -> float:
